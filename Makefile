@@ -1,0 +1,55 @@
+# `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help preflight setup demo test lint format lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.7
+UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv
+# Two Spark sessions keep two cores busy; more processes than that only take memory.
+WORKERS ?= 2
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+preflight:
+	@$(PYTHON) infra/preflight.py
+
+setup: preflight $(VENV)/.ready ## install everything into .venv (once; quick when nothing changed)
+
+# A newer mark than these files means that .venv is what they ask for.
+$(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/preflight.py | preflight
+	@echo "Setting up Braid in $(VENV): about three minutes the first time"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(UV) pip install --require-hashes --requirement requirements.lock
+	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m infra.jars
+	@touch $@
+
+demo: setup ## run the platform on this machine and check its numbers
+	@$(BIN)/braid demo
+
+test: setup ## run all tests
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+lint: setup ## ruff, mypy and the import boundaries
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: setup ## let ruff format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: setup ## resolve pyproject.toml anew into requirements.lock
+	@$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--extra dev --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+
+clean: ## remove what set-up and runs made (.venv, .braid, caches)
+	@if [ -x $(BIN)/braid ]; then $(BIN)/braid broker stop; fi
+	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info spark-warehouse
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,31 @@
+"""Puts the commands together."""
+
+from importlib import import_module
+
+import typer
+
+from braid import logs
+from braid.settings import current_settings
+
+COMMANDS = ("doctor", "broker")
+
+app = typer.Typer(
+    name="braid",
+    help="One definition of each number: batch recomputes it, streaming keeps it fresh, serving braids the two "
+    "into one exact answer.\n\nStart with `braid doctor` (is this machine ready?) and `braid demo` (the whole "
+    "flow). Exit codes: 0 ok, 1 a check failed, 2 bad input.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.callback()
+def prepare() -> None:
+    settings = current_settings()
+    logs.configure(settings.log_level, settings.log_format)
+
+
+for name in COMMANDS:
+    import_module(f"braid.cli.{name}").register(app)

@@ -1,0 +1,37 @@
+"""How commands speak: tables for people, JSON for programs, errors on stderr."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+console = Console()
+errors = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def print_json(value: Any) -> None:
+    """Plain, never coloured or wrapped: it is read by programs."""
+    print(json.dumps(value, indent=2, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    console.print(table)
+
+
+def print_error(message: str) -> None:
+    errors.print(f"[bold red]error[/]: {escape(message)}", soft_wrap=True, highlight=False)
+
+
+def mark(ok: bool) -> str:
+    return "[green]ok[/]" if ok else "[bold red]no[/]"

@@ -1,0 +1,141 @@
+"""What can be set, from the environment (BRAID_*) or braid.toml; the environment wins."""
+
+import difflib
+import os
+import tomllib
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from braid.durations import parse_duration
+from braid.errors import BraidError, SettingsError
+
+PREFIX = "BRAID_"
+TOML_FILE = "braid.toml"
+
+
+def _duration(value: Any) -> timedelta:
+    try:
+        return parse_duration(value)
+    except BraidError as error:
+        raise ValueError(str(error)) from None
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Settings(BaseSettings):
+    """Every setting with its default; `BRAID_SPARK_MASTER` is `spark_master` here and in braid.toml."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, toml_file=TOML_FILE, extra="forbid", frozen=True)
+
+    home: str = Field("./.braid", min_length=1, description="where all data lives: a folder or a URI")
+    definitions: str = Field(
+        "examples.weblog",
+        min_length=1,
+        description="module name, or path of a .py file, with sources and views",
+    )
+    spark_master: str = Field("local[*]", min_length=1, description="local[N], spark://host:port, k8s://...")
+    spark_memory: str = Field("2g", pattern=r"^\d+[mg]$", description="memory of the Spark driver")
+    kafka_bootstrap: str = Field(
+        "", description="host:port,... of a Kafka cluster; empty: the embedded broker"
+    )
+    kafka_port: Port = Field(9092, description="port of the embedded broker")
+    kafka_controller_port: Port = Field(9093, description="port of the embedded broker's controller")
+    epoch: Duration = Field(timedelta(minutes=1), gt=timedelta(0), description="length of an epoch")
+    trigger: Duration = Field(
+        timedelta(seconds=1), description="time between micro-batches; '0 seconds' is as fast as possible"
+    )
+    strict: bool = Field(
+        False,
+        description="use Delta's own transaction ids, for deployments that cannot guarantee a single driver",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
+    log_format: Literal["text", "json"] = Field("text", description="log lines for people or for machines")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def bootstrap(self) -> str:
+        """The Kafka address that clients use, whoever runs the broker."""
+        return self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}"
+
+    @property
+    def uses_embedded_broker(self) -> bool:
+        return not self.kafka_bootstrap
+
+    @property
+    def home_is_local(self) -> bool:
+        return "://" not in self.home
+
+    def local_home(self) -> Path:
+        """BRAID_HOME as a folder of this machine, for what can only live on one (the embedded broker)."""
+        if not self.home_is_local:
+            raise SettingsError(f"BRAID_HOME={self.home} is not a local folder, and this command needs one.")
+        return Path(self.home).expanduser().resolve()
+
+    def location(self, *parts: str) -> str:
+        """A path or URI below BRAID_HOME."""
+        root = str(self.local_home()) if self.home_is_local else self.home.rstrip("/")
+        return "/".join((root, *parts))
+
+
+def load_settings() -> Settings:
+    """The settings of this process; an unknown key or a bad value is an error that names it."""
+    _refuse_unknown_variables(os.environ)
+    try:
+        return Settings()  # type: ignore[call-arg]
+    except ValidationError as error:
+        raise SettingsError(" ".join(_explain(e) for e in error.errors())) from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{TOML_FILE} is not valid TOML: {error}. Mend the line it names.") from None
+
+
+@cache
+def current_settings() -> Settings:
+    """The settings, read once per process."""
+    return load_settings()
+
+
+def _refuse_unknown_variables(environment: "os._Environ[str] | dict[str, str]") -> None:
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable.removeprefix(PREFIX).lower() not in Settings.model_fields:
+            raise SettingsError(
+                f"{variable} is not a setting. {_suggest(variable.removeprefix(PREFIX).lower())}"
+            )
+
+
+def _explain(error: Any) -> str:
+    key = str(error["loc"][0])
+    variable = f"{PREFIX}{key.upper()}"
+    if error["type"] == "extra_forbidden":
+        return f"{TOML_FILE}: {key!r} is not a setting. {_suggest(key)}"
+    where = variable if variable in os.environ else f"{key} in {TOML_FILE}"
+    reason = str(error["msg"]).removeprefix("Value error, ")
+    return f"{where} = {error['input']!r} is not possible: {reason.rstrip('.')}."
+
+
+def _suggest(key: str) -> str:
+    close = difflib.get_close_matches(key, Settings.model_fields, n=1)
+    if close:
+        return f"Did you mean {PREFIX}{close[0].upper()} ({close[0]} in {TOML_FILE})?"
+    return "The settings are: " + ", ".join(Settings.model_fields) + "."

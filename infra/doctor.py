@@ -1,0 +1,89 @@
+"""Examines this machine and installation: each check says what it found and how to mend it."""
+
+import os
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from braid.installation import jars_dir
+from braid.settings import Settings
+from infra import broker as embedded
+from infra.jars import DELTA_VERSION, SPARK_VERSION, are_fetched
+from infra.preflight import Check, check_disk, check_java, check_python
+
+RUNNING_GIB = 1
+PINNED = {"pyspark": SPARK_VERSION, "delta-spark": DELTA_VERSION}
+
+
+def examine(settings: Settings) -> list[Check]:
+    checks = [check_python(), check_java(), check_versions(), check_jars()]
+    if settings.home_is_local:
+        home = settings.local_home()
+        checks += [check_disk(str(home), RUNNING_GIB), check_writable(home)]
+    return [*checks, *check_broker(settings)]
+
+
+def check_versions() -> Check:
+    """Spark and Delta must be the very pair whose jars were fetched."""
+    found = {}
+    for package in PINNED:
+        try:
+            found[package] = installed_version(package)
+        except PackageNotFoundError:
+            found[package] = "missing"
+    detail = ", ".join(f"{package} {version}" for package, version in found.items())
+    return Check(
+        "versions",
+        found == PINNED,
+        detail,
+        "Run `make setup`: it installs the versions of requirements.lock.",
+    )
+
+
+def check_jars() -> Check:
+    folder = jars_dir()
+    detail = f"{len(list(folder.glob('*/*.jar')))} jars in {folder}"
+    return Check("jars", are_fetched(folder), detail, "Run `make setup`: it fetches what is missing.")
+
+
+def check_writable(home: Path) -> Check:
+    existing = home
+    while not existing.exists():
+        existing = existing.parent
+    ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    verb = "can" if ok else "cannot"
+    fix = "Give yourself permission to write there, or set BRAID_HOME to a folder of yours."
+    return Check("write permission", ok, f"{verb} write to {home}", fix)
+
+
+def check_broker(settings: Settings) -> list[Check]:
+    if not settings.uses_embedded_broker:
+        cluster = embedded.answering_cluster(settings.bootstrap)
+        detail = (
+            f"cluster {cluster} answers on {settings.bootstrap}"
+            if cluster
+            else f"nobody answers on {settings.bootstrap}"
+        )
+        fix = (
+            "Start that Kafka cluster, correct BRAID_KAFKA_BOOTSTRAP, or unset it to use the embedded broker."
+        )
+        return [Check("broker", cluster is not None, detail, fix)]
+    broker = embedded.Broker(
+        settings.local_home() / "broker", settings.kafka_port, settings.kafka_controller_port
+    )
+    present = embedded.status(broker)
+    if present.running:
+        fix = "Run `braid broker stop`, then `braid broker start`."
+        detail = f"embedded, process {present.pid} on {present.bootstrap}"
+        return [Check("ports", True, "held by the broker"), Check("broker", present.answers, detail, fix)]
+    taken = [port for port in (broker.port, broker.controller_port) if embedded.port_is_taken(port)]
+    ports = (
+        f"{', '.join(map(str, taken))} taken by another process"
+        if taken
+        else f"{broker.port} and {broker.controller_port} are free"
+    )
+    fix = "Stop the process that holds the port, or set BRAID_KAFKA_PORT and BRAID_KAFKA_CONTROLLER_PORT."
+    return [
+        Check("ports", not taken, found, fix),
+        Check("broker", not taken, "embedded, not running (`braid broker start` starts it)", fix),
+    ]
