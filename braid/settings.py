@@ -131,7 +131,7 @@ def _explain(error: Any) -> str:
         return f"{TOML_FILE}: {key!r} is not a setting. {_suggest(key)}"
     where = variable if variable in os.environ else f"{key} in {TOML_FILE}"
     reason = str(error["msg"]).removeprefix("Value error, ")
-    return f"{where} = {error['input']!r} is not possible: {reason.rstrip('.')}."
+    return f"{where} = {os.environ.get(variable, error['input'])!r} is not possible: {reason.rstrip('.')}."
 
 
 def _suggest(key: str) -> str:

@@ -23,6 +23,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Time is UTC inside; the source's zone appears only where a day or an hour is meant.
         "spark.sql.session.timeZone": "UTC",
+        # A value that cannot be cast or divided is null. As an error it would stop a stream for one bad record.
+        "spark.sql.ansi.enabled": "false",
         # Small tables with frequent commits: fifty partitions to read one snapshot take seconds.
         "spark.databricks.delta.snapshotPartitions": "1",
         # A third of an append's time goes into a file that nothing here reads.
@@ -30,6 +32,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         # Heartbeats of an idle source are empty commits, and they must be recorded.
         "spark.databricks.delta.skipRecordingEmptyCommits": "false",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        # A state's changes are written at each commit, and its files only now and then.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.warehouse.dir": settings.location("warehouse"),
         "spark.ui.showConsoleProgress": "false",

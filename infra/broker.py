@@ -16,8 +16,9 @@ from pathlib import Path
 
 import psutil
 
-from braid.errors import BraidError
+from braid.errors import BraidError, SettingsError
 from braid.installation import jars
+from braid.settings import Settings
 from infra.preflight import check_java, java_command
 
 HOST = "127.0.0.1"
@@ -60,6 +61,16 @@ class Status:
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
+
+
+def embedded_broker(settings: Settings) -> Broker:
+    """The broker of these settings; refused where BRAID_KAFKA_BOOTSTRAP names another one."""
+    if not settings.uses_embedded_broker:
+        raise SettingsError(
+            f"BRAID_KAFKA_BOOTSTRAP={settings.kafka_bootstrap} names a broker that Braid does not run: unset it "
+            "to use the embedded one."
+        )
+    return Broker(settings.local_home() / "broker", settings.kafka_port, settings.kafka_controller_port)
 
 
 def server_properties(broker: Broker) -> str:

@@ -59,29 +59,18 @@ def check_writable(home: Path) -> Check:
 def check_broker(settings: Settings) -> list[Check]:
     if not settings.uses_embedded_broker:
         cluster = embedded.answering_cluster(settings.bootstrap)
-        detail = (
-            f"cluster {cluster} answers on {settings.bootstrap}"
-            if cluster
-            else f"nobody answers on {settings.bootstrap}"
-        )
-        fix = (
-            "Start that Kafka cluster, correct BRAID_KAFKA_BOOTSTRAP, or unset it to use the embedded broker."
-        )
-        return [Check("broker", cluster is not None, detail, fix)]
-    broker = embedded.Broker(
-        settings.local_home() / "broker", settings.kafka_port, settings.kafka_controller_port
-    )
+        who = f"cluster {cluster}" if cluster else "nobody"
+        fix = "Start that Kafka cluster, mend BRAID_KAFKA_BOOTSTRAP, or unset it to use the embedded broker."
+        return [Check("broker", cluster is not None, f"{who} answers on {settings.bootstrap}", fix)]
+    broker = embedded.embedded_broker(settings)
     present = embedded.status(broker)
     if present.running:
         fix = "Run `braid broker stop`, then `braid broker start`."
         detail = f"embedded, process {present.pid} on {present.bootstrap}"
         return [Check("ports", True, "held by the broker"), Check("broker", present.answers, detail, fix)]
-    taken = [port for port in (broker.port, broker.controller_port) if embedded.port_is_taken(port)]
-    ports = (
-        f"{', '.join(map(str, taken))} taken by another process"
-        if taken
-        else f"{broker.port} and {broker.controller_port} are free"
-    )
+    ports = (broker.port, broker.controller_port)
+    taken = [str(port) for port in ports if embedded.port_is_taken(port)]
+    found = f"{', '.join(taken)} taken by another process" if taken else f"{ports[0]} and {ports[1]} are free"
     fix = "Stop the process that holds the port, or set BRAID_KAFKA_PORT and BRAID_KAFKA_CONTROLLER_PORT."
     return [
         Check("ports", not taken, found, fix),

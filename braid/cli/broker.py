@@ -3,8 +3,8 @@
 import typer
 
 from braid.cli.output import Json, console, print_json, print_table
-from braid.errors import CheckFailed, SettingsError
-from braid.settings import Settings, current_settings
+from braid.errors import CheckFailed
+from braid.settings import current_settings
 from infra import broker as embedded
 
 broker = typer.Typer(
@@ -16,39 +16,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(broker, name="broker")
 
 
-def embedded_broker(settings: Settings) -> embedded.Broker:
-    """The broker of these settings; refused where BRAID_KAFKA_BOOTSTRAP names another one."""
-    if not settings.uses_embedded_broker:
-        raise SettingsError(
-            f"BRAID_KAFKA_BOOTSTRAP={settings.kafka_bootstrap} names a broker that Braid does not run: unset it "
-            "to use the embedded one."
-        )
-    return embedded.Broker(
-        settings.local_home() / "broker", settings.kafka_port, settings.kafka_controller_port
-    )
-
-
 @broker.command()
 def start() -> None:
     """Start the broker and wait until it answers. Its data survives restarts. Already running: nothing to do.
 
     Example: `braid broker start && braid broker status`
     """
-    present = embedded.start(embedded_broker(current_settings()), say=console.print)
+    present = embedded.start(embedded.embedded_broker(current_settings()), say=console.print)
     console.print(f"the broker answers on {present.bootstrap} (process {present.pid})")
 
 
 @broker.command()
 def stop() -> None:
     """Stop the broker cleanly. Not running: nothing to do."""
-    stopped = embedded.stop(embedded_broker(current_settings()))
+    stopped = embedded.stop(embedded.embedded_broker(current_settings()))
     console.print("the broker has stopped" if stopped else "the broker was not running")
 
 
 @broker.command()
 def status(json: Json = False) -> None:
     """Say whether the broker runs and answers. Exit code 1 when it does not."""
-    present = embedded.status(embedded_broker(current_settings()))
+    present = embedded.status(embedded.embedded_broker(current_settings()))
     if json:
         print_json(present.as_dict())
     else:

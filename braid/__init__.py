@@ -1,0 +1,54 @@
+"""One definition of each number: what a user's file of sources and views imports."""
+
+from braid.lookup import Lookup
+from braid.measures import (
+    approx_distinct,
+    count,
+    max_,
+    mean,
+    min_,
+    quantile,
+    stddev,
+    sum_,
+)
+from braid.measures.refused import (
+    any_value,
+    collect_list,
+    collect_set,
+    count_distinct,
+    first,
+    last,
+    median,
+    mode,
+    percentile,
+)
+from braid.source import Source
+from braid.view import View
+from braid.windows import all_time, session, sliding, tumbling
+
+__all__ = [
+    "Lookup",
+    "Source",
+    "View",
+    "all_time",
+    "any_value",
+    "approx_distinct",
+    "collect_list",
+    "collect_set",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "max_",
+    "mean",
+    "median",
+    "min_",
+    "mode",
+    "percentile",
+    "quantile",
+    "session",
+    "sliding",
+    "stddev",
+    "sum_",
+    "tumbling",
+]

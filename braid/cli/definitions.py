@@ -1,0 +1,169 @@
+"""`braid check`, `braid views` and `braid show`: what is defined, and whether it works."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from braid.cli.output import Json, console, print_json, print_table
+from braid.definitions import Definitions, load_definitions
+from braid.durations import format_duration
+from braid.errors import CheckFailed
+from braid.fingerprint import fingerprint, state_fingerprint
+from braid.lookup import Lookup
+from braid.settings import current_settings
+from braid.states import state_columns
+from braid.view import View
+from braid.windows import Fixed, Session, Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(check)
+    app.command()(views)
+    app.command()(show)
+
+
+def check(json: Json = False) -> None:
+    """Compile every source and view with Spark, read every lookup, and report all problems at once.
+
+    Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
+    """
+    from braid import check as checks
+
+    definitions = _definitions()
+    problems = checks.check(_spark(), definitions)
+    if json:
+        checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
+        print_json({"ok": not problems, **checked, "problems": [problem._asdict() for problem in problems]})
+    else:
+        for problem in problems:
+            sql = f"\n  {problem.sql}" if problem.sql else ""
+            console.print(
+                f"{problem.definition}: {problem.part}{sql}\n  {problem.message}\n  -> {problem.fix}\n",
+                markup=False, highlight=False, soft_wrap=True,
+            )  # fmt: skip
+        counts = (
+            f"sources: {len(definitions.sources)}, views: {len(definitions.views)}, problems: {len(problems)}"
+        )
+        console.print(f"checked; {counts}", highlight=False)
+    if problems:
+        raise (
+            typer.Exit(1)
+            if json
+            else CheckFailed(f"{len(problems)} problems found; each is shown with its fix.")
+        )
+
+
+def views(json: Json = False) -> None:
+    """List the views: what each groups by, over which window, and what it measures."""
+    listed = [
+        {
+            "view": view.name,
+            "source": view.source.name,
+            "mode": view.mode,
+            "keys": list(view.keys),
+            "window": view.window.describe(),
+            "measures": list(view.measures),
+            "fingerprint": fingerprint(view),
+        }
+        for view in _definitions().views.values()
+    ]
+    if json:
+        print_json(listed)
+        return
+    table = Table(title="views", title_justify="left", header_style="bold")
+    for column in ("view", "source", "mode", "keys", "window", "measures", "fingerprint"):
+        table.add_column(column, no_wrap=column in ("view", "fingerprint"))
+    for row in listed:
+        table.add_row(*(", ".join(cell) if isinstance(cell, list) else str(cell) for cell in row.values()))
+    console.print(table)
+
+
+def show(view: Annotated[str, typer.Argument(help="The view's name.")], json: Json = False) -> None:
+    """Explain one view: columns, window and panes, state and its size, fingerprint, and Spark's plan.
+
+    Example: `braid show page_traffic --json`
+    """
+    from braid.check import compiled_states
+
+    found = _definitions().view(view)
+    shown = describe(found, compiled_states(_spark(), found))
+    if json:
+        print_json(shown)
+        return
+    plan = shown.pop("plan")
+    for part in ("keys", "measures", "table"):
+        rows = shown.pop(part)
+        if rows:
+            print_table(part, list(rows[0]), [[_plain(cell) for cell in row.values()] for row in rows])
+    print_table(found.name, ("what", "value"), [(name, _plain(value)) for name, value in shown.items()])
+    console.print(plan, markup=False, highlight=False, soft_wrap=True)
+
+
+def describe(view: View, states: "DataFrame") -> dict[str, Any]:
+    """Everything about a view that a reader or a program may ask, as plain data."""
+    types = dict(states.dtypes)
+    sizes = [measure.state_bytes() for measure in state_columns(view).values()]
+    return {
+        "name": view.name,
+        "source": view.source.name,
+        "timezone": view.source.timezone,
+        "mode": view.mode,
+        "enrich": [_lookup(lookup) for lookup in view.enrich],
+        "derive": dict(view.derive),
+        "where": view.where,
+        "window": _window(view.window),
+        "keys": [{"key": key, "type": types[key]} for key in view.keys],
+        "measures": [
+            {"measure": name, "kind": m.kind, "column": m.column, "bound": m.bound(), "state": m.state_name}
+            for name, m in view.measures.items()
+        ],
+        "table": [{"column": name, "type": type_name} for name, type_name in types.items()],
+        "state_bytes_per_row": {"min": sum(low for low, _ in sizes), "max": sum(high for _, high in sizes)},
+        "fingerprint": fingerprint(view),
+        "state_fingerprint": state_fingerprint(view),
+        "plan": states._jdf.queryExecution().optimizedPlan().toString(),
+    }
+
+
+def _window(window: Window) -> dict[str, Any]:
+    described: dict[str, Any] = {"kind": window.kind, "text": window.describe()}
+    if isinstance(window, Session):
+        return described | {"gap": format_duration(window.gap)}
+    described["pane"] = format_duration(window.pane)
+    if isinstance(window, Fixed):
+        described["size"], described["every"] = format_duration(window.size), format_duration(window.every)
+        described["panes_per_window"] = window.size // window.pane
+    return described
+
+
+def _lookup(lookup: Lookup) -> dict[str, Any]:
+    return {
+        "table": lookup.location,
+        "kind": lookup.kind,
+        "on": list(lookup.keys),
+        "columns": dict(lookup.added),
+    }
+
+
+def _plain(value: Any) -> str:
+    """A value for a table's cell: nothing for what is empty."""
+    if isinstance(value, dict):
+        return "\n".join(f"{name} = {escape(str(item))}" for name, item in value.items())
+    if isinstance(value, list):
+        return "\n".join(map(_plain, value))
+    return "" if value is None else escape(str(value))
+
+
+def _definitions() -> Definitions:
+    return load_definitions(current_settings().definitions)
+
+
+def _spark() -> "SparkSession":
+    from braid.spark import spark_session
+
+    return spark_session(current_settings(), "braid-definitions")

@@ -1,0 +1,86 @@
+"""What a writer says in its commits, and how it finds again what it said: exactly once without a lookup per batch.
+
+A writer puts its batch number into the metadata of the commit that carries the batch's rows, so that both are there
+or neither is. When a query starts, its writer looks its last batch up once, and skips what is already in the table.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Positions = dict[str, int]  # partition -> offset
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The metadata of one commit of ours. Positions and counts are cumulative: the newest tells the whole story.
+
+    A `beat` carries no rows: it repeats the last batch under a new epoch, with the counts that the engine gave since.
+    """
+
+    query: str
+    batch: int
+    epoch: datetime
+    clock: datetime
+    beat: bool = False
+    start: Positions = field(default_factory=dict)
+    end: Positions = field(default_factory=dict)
+    duplicates: int = 0
+    uncounted: int = 0
+    unknown_fields: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        times = {"epoch": self.epoch.isoformat(), "clock": self.clock.isoformat()}
+        return json.dumps({"braid": 1} | asdict(self) | times)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "Commit | None":
+        """None for commits that are not ours: OPTIMIZE, VACUUM and SET TBLPROPERTIES carry no metadata."""
+        try:
+            values: Any = json.loads(text or "")
+        except ValueError:
+            return None
+        if not isinstance(values, dict) or values.pop("braid", None) != 1:
+            return None
+        times = {name: datetime.fromisoformat(values[name]) for name in ("epoch", "clock")}
+        return cls(**(values | times | {"unknown_fields": tuple(values["unknown_fields"])}))
+
+
+def newest_commit(spark: "SparkSession", table: str) -> Commit | None:
+    """The newest commit of ours, looking past everybody else's."""
+    return next((commit for _, commit in commits(spark, table)), None)
+
+
+def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
+    """(version, commit) of ours, newest first; the whole history is read only if the newest page holds none."""
+    from delta.tables import DeltaTable
+
+    history = DeltaTable.forPath(spark, table)
+    page, below = 50, None
+    while True:
+        rows = history.history(page).select("version", "userMetadata").collect()
+        for row in rows:
+            if below is None or row.version < below:
+                commit = Commit.from_json(row.userMetadata)
+                if commit is not None:
+                    yield row.version, commit
+        if len(rows) < page:
+            return
+        below, page = rows[-1].version, page * 10
+
+
+def epoch_of(moment: datetime, length: timedelta) -> datetime:
+    """The start of the epoch in which a moment lies; epochs are counted from 1970 in UTC."""
+    zero = datetime(1970, 1, 1, tzinfo=UTC)
+    return zero + (moment - zero) // length * length
+
+
+def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
+    """The epoch of a commit made now: never before the last one, whatever the clock says."""
+    present = epoch_of(now, length)
+    return present if last is None else max(last, present)

@@ -1,0 +1,125 @@
+"""The log of a source: the Delta table that holds every event, and what can be read off it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from braid.commits import Commit, newest_commit
+from braid.ddl import quote
+from braid.errors import BraidError
+from braid.events import log_schema
+from braid.settings import Settings
+from braid.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# What ingest adds to an event is what readers prune by; statistics on other columns only cost time.
+STATISTICS = ("_epoch", "_partition", "_offset", "_arrival")
+PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.enableDeletionVectors": "false",
+    # A commit every second: at Delta's default of 10, two commits in ten pay for a checkpoint.
+    "delta.checkpointInterval": "100",
+    # Longer than any pause of a stream that is to find its place again.
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.dataSkippingStatsColumns": ",".join(STATISTICS),
+}
+
+
+@dataclass(frozen=True)
+class Log:
+    """Where the log of a source and what belongs to it live."""
+
+    source: Source
+    settings: Settings
+
+    @property
+    def table(self) -> str:
+        return self.settings.location("log", self.source.name)
+
+    @property
+    def checkpoint(self) -> str:
+        return self.settings.location("checkpoints", "ingest", self.source.name)
+
+    @property
+    def inbox(self) -> str:
+        """Where records wait that were rejected once and are to be ingested again."""
+        return self.settings.location("inbox", self.source.name)
+
+
+def exists(spark: "SparkSession", log: Log) -> bool:
+    from delta.tables import DeltaTable
+
+    return bool(DeltaTable.isDeltaTable(spark, log.table))
+
+
+def read(spark: "SparkSession", log: Log) -> "DataFrame":
+    if not exists(spark, log):
+        raise BraidError(
+            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
+        )
+    return spark.read.format("delta").load(log.table)
+
+
+def create(spark: "SparkSession", log: Log) -> None:
+    """Creates the table, or adds the columns that its source has gained; a changed type is refused."""
+    from delta.tables import DeltaTable
+
+    wanted = log_schema(log.source)
+    if not exists(spark, log):
+        table = DeltaTable.create(spark).location(log.table).addColumns(wanted).partitionedBy("day")
+        for name, value in PROPERTIES.items():
+            table = table.property(name, value)
+        table.execute()
+        return
+    present = {column.name: column.dataType for column in spark.read.format("delta").load(log.table).schema}
+    for column in wanted:
+        found = present.get(column.name, column.dataType)
+        if found != column.dataType:
+            raise BraidError(
+                f"source {log.source.name!r}: column {column.name!r} is {found.simpleString()} in the log and "
+                f"{column.dataType.simpleString()} in the definition. The log is never rewritten: keep the old type, "
+                "or give the new one another column name."
+            )
+    added = [column for column in wanted if column.name not in present]
+    if added:
+        columns = ", ".join(f"{quote(column.name)} {column.dataType.simpleString()}" for column in added)
+        spark.sql(f"alter table delta.`{log.table}` add columns ({columns})")
+
+
+def last_closed(commit: Commit, length: timedelta) -> datetime:
+    """The last epoch that can gain no more rows: one before the newest that was committed."""
+    return commit.epoch - length
+
+
+def describe(spark: "SparkSession", log: Log) -> dict[str, Any]:
+    """Days with their rows, epochs and the newest commit, for people who ask where the log stands."""
+    from pyspark.sql import functions as F
+
+    def moment(column: "Column") -> "Column":
+        return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ssXXX")
+
+    rejected = F.col("_error").isNotNull()
+    days = (
+        read(spark, log)
+        .groupBy("day")
+        .agg(
+            F.count_if(~rejected).alias("accepted"),
+            F.count_if(rejected).alias("rejected"),
+            F.countDistinct("_epoch").alias("epochs"),
+            moment(F.min("_epoch")).alias("first_epoch"),
+            moment(F.max("_epoch")).alias("last_epoch"),
+        )
+    )
+    newest = newest_commit(spark, log.table)
+    return {
+        "source": log.source.name,
+        "table": log.table,
+        "days": [row.asDict() for row in days.orderBy("day").collect()],
+        "newest_epoch": newest.epoch.isoformat() if newest else None,
+        "last_closed_epoch": last_closed(newest, log.settings.epoch).isoformat() if newest else None,
+        "positions": newest.end if newest else {},
+        "unknown_fields": newest.unknown_fields if newest else (),
+    }

@@ -1,0 +1,49 @@
+"""How many events there are, or how many have a value."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from braid.measures.base import Measure
+from braid.measures.types import ORDERED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+
+@dataclass(frozen=True)
+class Count(Measure):
+    """State: bigint."""
+
+    column: str | None = None
+
+    kind: ClassVar[str] = "count"
+    state_kind: ClassVar[str] = "count"
+    accepts: ClassVar[frozenset[str]] = ORDERED | {"nested"}
+    needs: ClassVar[str] = "any column"
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            super().__post_init__()
+
+    def state_bytes(self) -> tuple[int, int]:
+        return 8, 8
+
+    def bound(self) -> str:
+        return "exact"
+
+    def prepare(self, dtype: "DataType | None") -> "Column":
+        from pyspark.sql import functions as F
+
+        return F.count(F.lit(1)) if self.column is None else F.count(F.col(self.column))
+
+    def merge(self, state: "Column") -> "Column":
+        from pyspark.sql import functions as F
+
+        return F.sum(state)
+
+    def present(self, state: "Column") -> "Column":
+        return state
+
+    def merge_sql(self, state: str) -> str:
+        return f"sum({state})::BIGINT"

@@ -1,0 +1,106 @@
+"""How many different values there are, about: HyperLogLog sketches that Spark and Python both read."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from braid.measures.base import Measure, listed
+from braid.measures.types import ORDERED, family
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+LG_K = 12
+
+
+@dataclass(frozen=True)
+class ApproxDistinct(Measure):
+    """State: binary, an Apache DataSketches HLL sketch of 2^12 registers.
+
+    A sketch that was never merged estimates from the order in which values came; one that was, from its registers
+    alone. Every estimate is therefore taken of the union of a sketch with itself: the number depends on the set of
+    values, and not on arrival or on how the events were split.
+    """
+
+    kind: ClassVar[str] = "approx_distinct"
+    state_kind: ClassVar[str] = "hll"
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    needs: ClassVar[str] = "plain values (numbers, text, dates, timestamps, booleans, binary)"
+
+    def state_spec(self) -> dict[str, Any]:
+        return super().state_spec() | {"lg_k": LG_K}
+
+    def state_bytes(self) -> tuple[int, int]:
+        return 40, 4136
+
+    def bound(self) -> str:
+        return "relative standard error 1.6 % (exact in practice up to about 380 values)"
+
+    def prepare(self, dtype: "DataType | None") -> "Column":
+        from pyspark.sql import functions as F
+
+        return F.hll_sketch_agg(_hashable(*self.typed_input(dtype)), LG_K)
+
+    def merge(self, state: "Column") -> "Column":
+        from pyspark.sql import functions as F
+
+        return F.hll_union_agg(state)
+
+    def present(self, state: "Column") -> "Column":
+        from pyspark.sql import functions as F
+
+        return F.coalesce(F.hll_sketch_estimate(F.hll_union(state, state)), F.lit(0).cast("bigint"))
+
+    def merge_sql(self, state: str) -> str:
+        return listed(state)
+
+    def merge_lists(self, gathered: "pa.Array") -> "pa.Array":
+        import pyarrow as pa
+
+        return pa.array([_union(sketches) for sketches in gathered.to_pylist()], pa.binary())
+
+    def present_arrow(self, states: "pa.Array") -> "pa.Array":
+        import pyarrow as pa
+
+        return pa.array([_estimate(sketch) for sketch in states.to_pylist()], pa.int64())
+
+
+def _hashable(column: "Column", simple_type: str) -> "Column":
+    """The column as one of the types that Spark's sketch takes, with equal values staying equal."""
+    from pyspark.sql import functions as F
+
+    if family(simple_type) == "integer":
+        return column.cast("bigint")
+    if simple_type == "timestamp":
+        # As text, the repeated hour of an autumn night would be one hour.
+        return F.unix_micros(column)
+    if family(simple_type) == "binary":
+        return F.when(F.length(column) == 0, F.lit(b"\x00")).otherwise(column)
+    if family(simple_type) == "real":
+        return (column.cast("double") + F.lit(0.0)).cast("string")
+    text = column.cast("string")
+    # The sketch passes over empty text, which is a value like any other.
+    return F.when(text == "", F.lit("\x00")).otherwise(text)
+
+
+def _union(sketches: list[bytes] | None) -> bytes:
+    import datasketches as ds
+
+    if sketches and len(sketches) == 1:
+        return sketches[0]
+    union = ds.hll_union(LG_K)
+    for sketch in sketches or ():
+        union.update(ds.hll_sketch.deserialize(sketch))
+    return bytes(union.get_result(ds.tgt_hll_type.HLL_8).serialize_updatable())
+
+
+def _estimate(state: bytes | None) -> int:
+    import datasketches as ds
+
+    if state is None:
+        return 0
+    sketch, union = ds.hll_sketch.deserialize(state), ds.hll_union(LG_K)
+    union.update(sketch)
+    union.update(sketch)
+    return int(union.get_estimate() + 0.5)

@@ -1,0 +1,35 @@
+"""What is sent: a record, and the event inside it that the truth counts."""
+
+from typing import NamedTuple
+
+EVENT = "event"
+LATE = "late event"
+DUPLICATE = "duplicate"
+FAR_DUPLICATE = "far duplicate"
+
+UNPARSABLE = "unparsable"
+WRONG_TYPE = "wrong type"
+NO_EVENT_TIME = "no event time"
+BROKEN_RULE = "broken rule"
+CLOCK = "clock out of range"
+
+
+class Event(NamedTuple):
+    """What ingest is expected to find in an accepted record; `time_ms` is None where only Spark can read the time."""
+
+    id: str
+    time_ms: int | None
+    host: str | None = None
+    url: str | None = None
+    status: int | None = None
+    bytes: int | None = None
+
+
+class Record(NamedTuple):
+    """One Kafka record. `event` is None where ingest must refuse it, and `reason` then says why."""
+
+    key: bytes
+    value: bytes | None
+    kind: str
+    event: Event | None = None
+    reason: str | None = None

@@ -1,0 +1,84 @@
+"""One production from its plan to its summary: send, count what is acknowledged, write the truth."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from braid.produce.outlet import OnAck, Outlet
+from braid.produce.pace import paced, stop_on_signal
+from braid.produce.record import Record
+from braid.produce.truth import Truth, write_truth
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be sent: the records, what they are made from, and about how many, where that is known."""
+
+    records: Iterator[Record]
+    origin: dict[str, Any]
+    expected: int | None
+    zone: ZoneInfo
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What has been acknowledged, and how long that took."""
+
+    acknowledged: int
+    kinds: dict[str, int]
+    partitions: dict[int, tuple[int, int, int]]
+    seconds: float
+    interrupted: bool
+
+    @property
+    def per_second(self) -> int:
+        return round(self.acknowledged / self.seconds) if self.seconds else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "sent": self.acknowledged,
+            "kinds": self.kinds,
+            "seconds": round(self.seconds, 3),
+            "events_per_second": self.per_second,
+            "interrupted": self.interrupted,
+            "partitions": {
+                str(partition): {"records": records, "first_offset": first, "last_offset": last}
+                for partition, (records, first, last) in sorted(self.partitions.items())
+            },
+        }
+
+
+def run(
+    plan: Plan,
+    outlet: AbstractContextManager[Outlet],
+    *,
+    rate: float,
+    truth_file: Path | None,
+    on_ack: OnAck,
+    clock: Callable[[], float] = time.monotonic,
+) -> Summary:
+    """Sends the plan's records. The truth is of what was acknowledged, also when the run is cut short or fails."""
+    kinds: Counter[str] = Counter()
+    truth = Truth(plan.zone) if truth_file else None
+
+    def acknowledged(record: Record) -> None:
+        kinds[record.kind] += 1
+        if truth is not None:
+            truth.add(record)
+        on_ack(record)
+
+    with outlet as connected, stop_on_signal() as stop:
+        start = clock()
+        try:
+            sent = connected.send(paced(plan.records, rate, clock, stop.wait), acknowledged, stop)
+        finally:
+            if truth is not None and truth_file is not None:
+                write_truth(truth_file, plan.origin, truth.as_dict())
+        return Summary(
+            sent.acknowledged, dict(sorted(kinds.items())), sent.partitions, clock() - start, stop.is_set()
+        )

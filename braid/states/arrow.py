@@ -1,0 +1,147 @@
+"""States of a view as Arrow tables: the merge and the presentation of braid.states.spark, without Spark."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.calendar import windows_of
+from braid.states import state_columns
+from braid.windows import Fixed, Session
+
+if TYPE_CHECKING:
+    from braid.view import View
+
+MICROSECOND = timedelta(microseconds=1)
+INSTANT = pa.timestamp("us", tz="UTC")
+# Times are whole microseconds in SQL: DuckDB's own time zones, an extension, are not needed.
+_TIMES = ("pane", "first", "last", "window_start", "window_end")
+Connection = duckdb.DuckDBPyConnection
+
+
+def merge(
+    view: "View", states: pa.Table, by: Sequence[str] = ("day",), connection: Connection | None = None
+) -> pa.Table:
+    """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows."""
+    with _cursor(connection) as cursor:
+        cursor.register("states", _with_times_as_numbers(states))
+        if isinstance(view.window, Session):
+            return _sessions(view, states, by, view.window.gap, cursor)
+        return _merged(view, states, [*by, "pane", *view.keys], "states", cursor)
+
+
+def present(
+    view: "View", states: pa.Table, grain: str | None = None, connection: Connection | None = None
+) -> pa.Table:
+    """Numbers per (keys, window): keys, window_start and window_end (but for all time), measures."""
+    window = view.window.read_as(grain)
+    with _cursor(connection) as cursor:
+        cursor.register("states", _with_times_as_numbers(states))
+        if isinstance(window, Session):
+            merged = _with_session_bounds(_sessions(view, states, (), window.gap, cursor), window.gap)
+        elif isinstance(window, Fixed):
+            cursor.register("windows", _windows(states, window, ZoneInfo(view.source.timezone)))
+            group = [*view.keys, "window_start", "window_end"]
+            merged = _merged(view, states, group, "states JOIN windows USING (pane)", cursor)
+        else:
+            merged = _merged(view, states, view.keys, "states", cursor)
+    bounds = [name for name in ("window_start", "window_end") if name in merged.column_names]
+    columns = {name: merged[name] for name in (*view.keys, *bounds)}
+    for name, measure in view.measures.items():
+        columns[name] = measure.present_arrow(_one_array(merged[measure.state_name]))
+    return pa.table(columns)
+
+
+def _cursor(connection: Connection | None) -> Connection:
+    """A cursor has its own registered tables: calls that share a connection do not meet."""
+    return duckdb.connect() if connection is None else connection.cursor()
+
+
+def _merged(
+    view: "View", states: pa.Table, group: Sequence[str], source: str, cursor: Connection
+) -> pa.Table:
+    chosen = [*map(_quoted, group), *_merges(view)]
+    # Without keys there is one group even of nothing; no states are to be no rows, with keys and without.
+    sql = f"SELECT {', '.join(chosen)} FROM {source} GROUP BY ALL HAVING count(*) > 0"
+    return _finished(view, states, cursor.sql(sql).to_arrow_table())
+
+
+def _sessions(
+    view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, cursor: Connection
+) -> pa.Table:
+    group = [_quoted(name) for name in (*by, *view.keys)]
+    partition = f"PARTITION BY {', '.join(group)}" if group else ""
+    over = f"{partition} ORDER BY first, last ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    begins = (
+        f"coalesce(first - max(last) OVER ({over} 1 PRECEDING) > {gap // MICROSECOND}, true)::INT AS _begins"
+    )
+    island = f"sum(_begins) OVER ({over} CURRENT ROW) AS _island"
+    chosen = [
+        *map(_quoted, by),
+        "min(first) AS first",
+        "max(last) AS last",
+        *map(_quoted, view.keys),
+        *_merges(view),
+    ]
+    sql = (
+        f"SELECT {', '.join(chosen)} FROM (SELECT *, {island} FROM (SELECT *, {begins} FROM states)) "
+        f"GROUP BY {', '.join([*group, '_island'])}"
+    )
+    return _finished(view, states, cursor.sql(sql).to_arrow_table())
+
+
+def _merges(view: "View") -> list[str]:
+    return [f"{m.merge_sql(_quoted(name))} AS {_quoted(name)}" for name, m in state_columns(view).items()]
+
+
+def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:
+    """States that SQL could only gather are merged, and everything has the type that it came with."""
+    measures = state_columns(view)
+    fields, columns = [], []
+    for name in gathered.column_names:
+        column = gathered[name]
+        if name in measures:
+            column = measures[name].merge_lists(_one_array(column))
+        field = states.schema.field(name) if name in states.column_names else pa.field(name, INSTANT)
+        if name in _TIMES:
+            column = column.cast(pa.int64()).cast(INSTANT)
+        fields.append(field)
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _windows(states: pa.Table, window: Fixed, zone: ZoneInfo) -> pa.Table:
+    """Which windows each pane that occurs belongs to."""
+    panes = [pane for pane in states["pane"].cast(INSTANT).unique().to_pylist() if pane is not None]
+    rows = [(pane, *bounds) for pane in panes for bounds in windows_of(pane, window, zone)]
+    names = ("pane", "window_start", "window_end")
+    columns = {
+        name: pa.array([row[i] for row in rows], INSTANT).cast(pa.int64()) for i, name in enumerate(names)
+    }
+    return pa.table(columns)
+
+
+def _with_session_bounds(sessions: pa.Table, gap: timedelta) -> pa.Table:
+    end = pc.add(sessions["last"], pa.scalar(gap, pa.duration("us")))
+    return sessions.append_column("window_start", sessions["first"]).append_column("window_end", end)
+
+
+def _with_times_as_numbers(states: pa.Table) -> pa.Table:
+    for name in _TIMES:
+        if name in states.column_names:
+            numbers = states[name].cast(INSTANT).cast(pa.int64())
+            states = states.set_column(states.schema.get_field_index(name), name, numbers)
+    return states
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

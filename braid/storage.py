@@ -1,0 +1,58 @@
+"""Small files at any path or URI, through the file systems that Spark itself uses."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Storage:
+    """Reads, lists and moves what lies beside the tables: checkpoints, inboxes, records of drivers."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._jvm: Any = spark._jvm
+        self._conf = spark._jsc.hadoopConfiguration()
+
+    def exists(self, uri: str) -> bool:
+        system, path = self._open(uri)
+        return bool(system.exists(path))
+
+    def names(self, uri: str) -> list[str]:
+        """The names in a folder, sorted; none when there is no such folder."""
+        system, path = self._open(uri)
+        if not system.exists(path):
+            return []
+        return sorted(entry.getPath().getName() for entry in system.listStatus(path))
+
+    def read(self, uri: str) -> str:
+        system, path = self._open(uri)
+        stream = system.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write(self, uri: str, text: str) -> None:
+        """Replaces the file in one step: a reader sees the old text or the new one."""
+        system, path = self._open(uri)
+        _, draft = self._open(f"{uri}.draft")
+        stream = system.create(draft, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        system.delete(path, False)
+        system.rename(draft, path)
+
+    def make_folder(self, uri: str) -> None:
+        system, path = self._open(uri)
+        system.mkdirs(path)
+
+    def move(self, old: str, new: str) -> None:
+        system, path = self._open(old)
+        if not system.rename(path, self._open(new)[1]):
+            raise OSError(f"cannot move {old} to {new}")
+
+    def _open(self, uri: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(uri)
+        return path.getFileSystem(self._conf), path

@@ -1,0 +1,1 @@
+"""Worked examples: one file a domain, sources and views as values."""

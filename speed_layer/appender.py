@@ -1,0 +1,160 @@
+"""Appends micro-batches to a log, each exactly once, and keeps its epochs moving when nothing arrives."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from braid.commits import Commit, newest_commit, next_epoch
+from braid.ddl import quote
+from braid.errors import BraidError
+from braid.events import log_schema
+from braid.log import Log
+from braid.logs import Log as Logger
+from speed_layer.checkpoint import Checkpoint, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = Logger("ingest")
+
+
+class Stopping(Exception):
+    """Ends a micro-batch that had not begun to write, because its query is being stopped."""
+
+
+@dataclass
+class Counted:
+    """What the engine tells of a finished micro-batch."""
+
+    duplicates: int
+    unknown_fields: tuple[str, ...] = ()
+
+
+@dataclass
+class Appender:
+    """The only writer of one log. `last` is the newest commit; the lock keeps batches and heartbeats apart."""
+
+    spark: "SparkSession"
+    log: Log
+    checkpoint: Checkpoint
+    clock: Callable[[], datetime]
+    counted: Callable[[int], Counted | None]
+    replaces: str | None = None
+    last: Commit | None = None
+    batches: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self) -> None:
+        """Looks up, once per start of the query, what is already in the log."""
+        self.last = newest_commit(self.spark, self.log.table)
+        self._columns = [quote(column.name) for column in log_schema(self.log.source)]
+
+    def append(self, rows: "DataFrame", batch: int) -> None:
+        """One micro-batch; a batch that is in the log already is only run through, to advance the state."""
+        with self.lock:
+            if self.stopping.is_set():
+                raise Stopping
+            query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+            plan = self.checkpoint.plan(batch)
+            if self._is_committed(query, batch, plan):
+                _run_through(rows)
+                return
+            if batch > 0 and plan.ends == self.checkpoint.plan(batch - 1).ends:
+                # Spark planned this batch only to advance its watermark: there is nothing to append.
+                _run_through(rows)
+                return
+            commit = self._next(query, batch, plan)
+            self._write(rows, commit)
+            logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
+
+    def beat(self) -> bool:
+        """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
+        with self.lock:
+            if self.last is None:
+                return False
+            epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
+            if epoch == self.last.epoch:
+                return False
+            self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+            return True
+
+    def close_epoch(self) -> None:
+        """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
+        with self.lock:
+            if self.last is not None and not self.last.beat:
+                epoch = self.last.epoch + self.log.settings.epoch
+                self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+
+    def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
+        last = self.last
+        if last is None or last.query != query:
+            self._refuse_stranger(query)
+            return False
+        if batch > last.batch:
+            return False
+        if batch < last.batch or plan.kafka_end(self.log.source.kafka_topic) != last.end:
+            raise BraidError(
+                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
+                f"{last.batch}): it would be read twice. {self.checkpoint.mend}"
+            )
+        return True
+
+    def _refuse_stranger(self, query: str) -> None:
+        if self.last is not None and self.last.query not in (query, self.replaces):
+            raise BraidError(
+                f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
+                f"{self.last.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
+            )
+
+    def _next(self, query: str, batch: int, plan: Plan) -> Commit:
+        topic = self.log.source.kafka_topic
+        end = plan.kafka_end(topic)
+        known = self.last.start if self.last else {}
+        first = self.checkpoint.first_offsets(topic)
+        start = {partition: known.get(partition, max(0, first.get(partition, 0))) for partition in end}
+        epoch = next_epoch(self.last.epoch if self.last else None, self.clock(), self.log.settings.epoch)
+        settled = self._settled() if self.last else None
+        return Commit(
+            query=query, batch=batch, epoch=epoch, start=start, end=end,
+            clock=max(plan.clock, settled.clock) if settled else plan.clock,
+            duplicates=settled.duplicates if settled else 0,
+            uncounted=settled.uncounted if settled else 0,
+            unknown_fields=settled.unknown_fields if settled else (),
+        )  # fmt: skip
+
+    def _settled(self) -> Commit:
+        """The last commit with what the engine has counted of its batch since; a count that a crash took is said."""
+        assert self.last is not None
+        if self.last.beat:
+            return self.last
+        count = self.counted(self.last.batch)
+        if count is None:
+            return replace(self.last, uncounted=self.last.uncounted + 1)
+        fields = sorted({*self.last.unknown_fields, *count.unknown_fields})
+        return replace(
+            self.last, duplicates=self.last.duplicates + count.duplicates, unknown_fields=tuple(fields)
+        )
+
+    def _write(self, rows: "DataFrame", commit: Commit) -> None:
+        from pyspark.sql import functions as F
+
+        writer = rows.withColumn("_epoch", F.lit(commit.epoch)).select(*self._columns).write.format("delta")
+        writer = writer.mode("append").option("userMetadata", commit.to_json())
+        if self.log.settings.strict and not commit.beat:
+            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
+        writer.save(self.log.table)
+        self.last = commit
+        self.batches += not commit.beat
+
+    def _nothing(self) -> "DataFrame":
+        return self.spark.createDataFrame([], log_schema(self.log.source))
+
+    _columns: list[str] = field(default_factory=list)
+
+
+def _run_through(rows: "DataFrame") -> Any:
+    """A batch that is not written must still run: its state would lack a version otherwise."""
+    rows.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,137 @@
+"""Raw records with their place and arrival, from Kafka, from a folder of files, or from the inbox of requeued ones.
+
+Every record has a place that is its own for ever: a Kafka partition and offset, a file and its line, or the
+inbox and a number. Conservation is proved over places.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from braid.commits import Positions
+from braid.errors import BraidError
+from braid.log import Log
+from braid.settings import Settings
+from braid.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+INBOX_PARTITION = -1
+INBOX_SCHEMA = (
+    "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
+)
+# Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
+NEVER = "36500d"
+
+
+def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFrame":
+    """`_partition, _offset, _arrival, _value` of everything that arrives, from `start` where it is given."""
+    source = log.source
+    if source.kafka_topic:
+        arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
+    else:
+        folder, pattern = folder_of(source)
+        files = spark.readStream.format("binaryFile").option("pathGlobFilter", pattern)
+        arriving = from_files(files.option("maxFileAge", NEVER).load(folder), source)
+        arriving = _not_before(arriving, start or {})
+    inbox = (
+        spark.readStream.schema(INBOX_SCHEMA).option("maxFileAge", NEVER).option("recursiveFileLookup", True)
+    )
+    return arriving.unionByName(from_inbox(inbox.json(log.inbox)))
+
+
+def from_kafka(rows: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    return rows.select(
+        F.col("partition").cast("bigint").alias("_partition"),
+        F.col("offset").alias("_offset"),
+        F.col("timestamp").alias("_arrival"),
+        F.col("value").alias("_value"),
+    )
+
+
+def from_files(files: "DataFrame", source: Source) -> "DataFrame":
+    """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
+    from pyspark.sql import functions as F
+
+    lines = files.select(
+        file_number(F.col("path")).alias("_partition"),
+        F.col("modificationTime").alias("_arrival"),
+        F.posexplode(F.split(F.col("content").cast("string"), "\r?\n")).alias("line", "text"),
+    )
+    lines = lines.where(F.trim("text") != "")
+    if source.format == "csv":
+        # The first line names the columns; which order they must have is checked when records are parsed.
+        header = F.lit(source.delimiter.join(source.columns))
+        lines = lines.where((F.col("line") > 0) | (F.trim("text") != header))
+    return lines.select(
+        "_partition",
+        F.col("line").cast("bigint").alias("_offset"),
+        "_arrival",
+        F.col("text").cast("binary").alias("_value"),
+    )
+
+
+def from_inbox(rows: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    return rows.select(
+        F.lit(INBOX_PARTITION).cast("bigint").alias("_partition"),
+        F.col("number").alias("_offset"),
+        F.col("requeued").alias("_arrival"),
+        F.unbase64("value").alias("_value"),
+    )
+
+
+def file_number(path: "Column") -> "Column":
+    """A file as a partition number: not negative, and the same for ever."""
+    from pyspark.sql import functions as F
+
+    return F.xxhash64(path).bitwiseAND(F.lit(2**63 - 1))
+
+
+def kafka_options(source: Source, settings: Settings) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": settings.bootstrap, "subscribe": str(source.kafka_topic)}
+
+
+def folder_of(source: Source) -> tuple[str, str]:
+    """The folder to watch and the pattern of names in it; a folder that is not there is refused."""
+    head, _, pattern = str(source.files).rpartition("/")
+    folder = head or "."
+    if "://" not in folder:
+        if not Path(folder).is_dir():
+            raise BraidError(
+                f"source {source.name!r}: there is no folder {folder!r} (seen from {Path.cwd()}): make it, or mend "
+                f"files={source.files!r}."
+            )
+        folder = str(Path(folder).resolve())
+    return folder, pattern or "*"
+
+
+def _kafka_stream(
+    spark: "SparkSession", source: Source, settings: Settings, start: Positions | None
+) -> "DataFrame":
+    import json
+
+    from braid.spark import local_cores
+
+    reader = spark.readStream.format("kafka").options(**kafka_options(source, settings))
+    reader = reader.option(
+        "startingOffsets", json.dumps({source.kafka_topic: start}) if start else "earliest"
+    )
+    # What retention deleted before it was read is gone whether the stream stops or not: the ledger reports it.
+    reader = reader.option("failOnDataLoss", "false").option("includeHeaders", "false")
+    if settings.spark_master.startswith("local"):
+        reader = reader.option("minPartitions", str(local_cores(settings.spark_master)))
+    return reader.load()
+
+
+def _not_before(rows: "DataFrame", start: Positions) -> "DataFrame":
+    """Leaves out what the log already holds, when a new checkpoint takes over from a lost one."""
+    from pyspark.sql import functions as F
+
+    if not start:
+        return rows
+    taken = F.create_map(*[F.lit(value) for place in start.items() for value in (int(place[0]), place[1])])
+    return rows.where(F.col("_offset") >= F.coalesce(taken[F.col("_partition")], F.lit(0)))

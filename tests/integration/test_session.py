@@ -1,0 +1,28 @@
+"""The one Spark session writes and reads Delta, and reads Kafka."""
+
+from pathlib import Path
+
+import pytest
+
+from braid.settings import Settings
+from braid.spark import local_cores, session_config
+
+
+@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
+def test_a_local_master_says_how_many_cores_it_has(master: str, cores: int) -> None:
+    assert local_cores(master) == cores
+
+
+def test_a_cluster_gets_no_settings_that_belong_to_one_machine() -> None:
+    config = session_config(Settings(spark_master="spark://host:7077"), cores=2)
+    assert config["spark.master"] == "spark://host:7077"
+    assert "spark.driver.host" not in config
+
+
+def test_an_empty_append_is_recorded_as_a_commit(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    table = str(tmp_path / "table")
+    spark.range(3).write.format("delta").save(table)
+    spark.range(0).write.format("delta").mode("append").save(table)
+    commits = list((tmp_path / "table" / "_delta_log").glob("*.json"))
+    assert len(commits) == 2
+    assert spark.read.format("delta").load(table).count() == 3

@@ -1,0 +1,97 @@
+"""Every window obeys the laws: assembled from panes or partial sessions, it equals brute force over the events."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from braid import all_time, count, max_, quantile, session, sliding, sum_, tumbling
+from braid.states import arrow
+from braid.states import spark as states
+from braid.windows import Window
+from tests.laws import harness
+from tests.laws.test_measures import parts_of
+
+FEW = {"events": count(), "n_sum": sum_("n"), "newest": max_("time"), "n_median": quantile("n", 0.5)}
+SPRING = datetime(2024, 3, 10, 7, tzinfo=UTC)
+AUTUMN = datetime(2024, 11, 3, 6, tzinfo=UTC)
+WINDOWS = {
+    "1 minute": tumbling("1 minute"),
+    "5 minutes every minute": sliding("5 minutes", every="1 minute"),
+    "1 hour": tumbling("1 hour"),
+    "3 hours every hour": sliding("3 hours", every="1 hour"),
+    "6 hours": tumbling("6 hours"),
+    "1 day": tumbling("1 day"),
+    "1 day every 6 hours": sliding("1 day", every="6 hours"),
+    "7 days": tumbling("7 days"),
+    "14 days every 7": sliding("14 days", every="7 days"),
+    "session": session(gap="30 minutes"),
+    "all time": all_time(),
+}
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from([SPRING, AUTUMN]),
+        st.integers(-4 * 86_400, 4 * 86_400)
+        | st.integers(-7_200, 7_200)
+        | st.integers(-5, 5).map(lambda k: 1_800 * k),
+        st.integers(-9, 9),
+        st.integers(0, 12),
+        st.integers(0, 3),
+    ),
+    min_size=100,
+    max_size=150,
+)
+
+
+def as_events(drawn: list[tuple[datetime, int, int, int, int]]) -> list[harness.twin.Event]:
+    nothing = {"host": None, "status": None, "price": None, "x": None}
+    return [
+        nothing | {"time": at + timedelta(seconds=seconds), "n": n, "case": case, "batch": batch}
+        for at, seconds, n, case, batch in drawn
+    ]
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@settings(
+    max_examples=1,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(drawn=EVENTS)
+def test_windows_around_a_change_of_the_clock_equal_brute_force(
+    spark: SparkSession, window: Window, drawn: list[tuple[datetime, int, int, int, int]]
+) -> None:
+    view, events = harness.view(window, FEW), as_events(drawn)
+    by_batch = states.prepare(view, harness.frame(spark, events), extra=["batch"])
+    in_spark = states.present(view, by_batch.drop("batch")).toArrow()
+    harness.assert_equals_twin(view, in_spark, events)
+    in_arrow = arrow.present(view, by_batch.drop("batch").toArrow())
+    harness.assert_equals_twin(view, in_arrow, events)
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_ten_thousand_events_in_random_batches_and_order_equal_one_batch(
+    spark: SparkSession, window: Window
+) -> None:
+    view = harness.view(window)
+    first = datetime(2024, 11, 2, 20, tzinfo=UTC)
+    events = harness.random_events(
+        10_000, seed=11, first=first, seconds=3 * 86_400 if window.kind == "session" else 40_000
+    )
+    rows = harness.frame(spark, events).cache()
+    one_batch = states.present(view, states.prepare(view, rows)).toArrow()
+    by_batch = states.prepare(view, rows, extra=["batch"]).cache()
+    in_spark = states.present(view, states.merge(view, by_batch)).toArrow()
+    harness.assert_same_numbers(one_batch, in_spark)
+
+    merged = None
+    for part in parts_of(by_batch.toArrow(), seed=3):
+        merged = arrow.merge(view, part if merged is None else pa.concat_tables([part, merged]))
+    harness.assert_same_numbers(one_batch, arrow.present(view, merged))
+    by_batch.unpersist()
+    rows.unpersist()
