@@ -1,8 +1,5 @@
 """Compiles every definition with Spark's own analyser, before a stream does: `braid check`."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from braid.check_lookup import lookup_problems
@@ -27,7 +24,6 @@ from braid.view import View, not_comparable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _COMPILE_FIX = "mend the SQL; `braid show` lists the columns"
 _RUN_FIX = "one such event would stop the stream: use a function that gives null instead, or mend the pattern"
 
@@ -44,11 +40,8 @@ class Problem(NamedTuple):
 
 def check(spark: "SparkSession", definitions: Definitions) -> list[Problem]:
     """All problems of all definitions; none means that every stream and batch job compiles."""
-    with _quietly():
-        sources = [
-            problem for source in definitions.sources.values() for problem in check_source(spark, source)
-        ]
-        views = [problem for view in definitions.views.values() for problem in check_view(spark, view)]
+    sources = [problem for source in definitions.sources.values() for problem in check_source(spark, source)]
+    views = [problem for view in definitions.views.values() for problem in check_view(spark, view)]
     return sources + views
 
 
@@ -94,28 +87,11 @@ def compiled_states(spark: "SparkSession", view: View) -> "DataFrame":
 
     log = spark.createDataFrame([], log_schema(view.source))
     try:
-        with _quietly():
-            return prepare(view, view_events(view, log, table_of))
+        return prepare(view, view_events(view, log, table_of))
     except PySparkException as error:
         raise BraidError(
             f"view {view.name!r} does not compile: {first_line(error)}; `braid check` says where and how to mend it."
         ) from None
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """PySpark logs each error with its whole Java stack, also those that are caught and reported."""
-    from pyspark.logger import PySparkLogger
-
-    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 class _Steps:

@@ -1,6 +1,8 @@
 """The one place that builds a Spark session: for one machine, for a cluster and for tests."""
 
+import logging
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from braid.errors import BraidError
@@ -19,6 +21,7 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.master": settings.spark_master,
         "spark.jars": ",".join(map(str, jars("spark"))),
         "spark.driver.memory": settings.spark_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Time is UTC inside; the source's zone appears only where a day or an hour is meant.
@@ -67,5 +70,13 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
         session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise BraidError(f"Spark cannot start: {error}. `braid doctor` says what is missing.") from None
-    session.sparkContext.setLogLevel("ERROR")
+    _quieten()
     return session
+
+
+def _quieten() -> None:
+    """PySpark logs each error that it raises with its whole Java stack, also those that are caught and explained."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -8,6 +8,8 @@ from braid.durations import format_duration, parse_duration
 from braid.errors import DefinitionError
 
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
@@ -22,8 +24,9 @@ class Fixed:
     every: timedelta
 
     def __post_init__(self) -> None:
-        _check_lattice(self.size)
         _check_lattice(self.every)
+        if self.size > DAY:
+            _check_lattice(self.size)
         if self.every > self.size:
             _refuse(
                 self.every, f"windows of {_text(self.size)} would leave gaps; start one at least that often"
@@ -166,9 +169,11 @@ def _parts(length: timedelta) -> list[timedelta]:
 
 
 def _choices(lengths: list[timedelta], wanted: timedelta) -> str:
-    """The nearest one below and the nearest one above."""
-    below = [length for length in lengths if length < wanted][-1:]
-    above = [length for length in lengths if length > wanted][:1]
+    """The nearest one below and the nearest one above, as round as what was wanted where there are such."""
+    unit = next(unit for unit in (DAY, HOUR, MINUTE, SECOND, timedelta.resolution) if not wanted % unit)
+    offered = [length for length in lengths if not length % unit] or lengths
+    below = [length for length in offered if length < wanted][-1:]
+    above = [length for length in offered if length > wanted][:1]
     return " or ".join(repr(_text(length)) for length in below + above)
 
 

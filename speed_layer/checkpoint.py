@@ -57,7 +57,8 @@ class Checkpoint:
         self.query_id()
         last = self.last_batch()
         if last is not None:
-            self.plan(last)
+            for batch in range(max(0, last - 1), last + 1):
+                self.plan(batch)
             done = [int(name) for name in self.storage.names(f"{self.folder}/commits") if name.isdigit()]
             if done:
                 self._json(f"{self.folder}/commits/{max(done)}", lambda text: json.loads(text.split("\n")[1]))

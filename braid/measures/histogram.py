@@ -153,7 +153,8 @@ class Quantile(Measure):
         empty = n == 0
         bucket = np.zeros(len(n), dtype="int64")
         bucket[~empty] = keys[at[~empty]]
-        size = np.minimum(np.exp((np.abs(bucket) - OFFSET) * LOG_GAMMA + LOG_MIDDLE), HUGE)
+        with np.errstate(over="ignore"):
+            size = np.minimum(np.exp((np.abs(bucket) - OFFSET) * LOG_GAMMA + LOG_MIDDLE), HUGE)
         size = np.where(np.abs(bucket) == INFINITE, np.inf, size)
         values = np.where(bucket == NOT_A_NUMBER, np.nan, np.sign(bucket) * size)
         return pa.array(values, pa.float64(), mask=empty)

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from braid.calendar import HOUR, MONDAY, QUARTER
-from braid.windows import Fixed
+from braid.calendar import MINUTE, MONDAY, is_wall_clock, needs_no_zone
+from braid.windows import DAY, Fixed
 
 MICROSECOND = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1)
+_MONDAY = (MONDAY - datetime(1970, 1, 1)) // MICROSECOND
 
 
 def micros(length: timedelta) -> int:
@@ -18,53 +18,69 @@ def micros(length: timedelta) -> int:
 
 def pane_start(instant: Column, length: timedelta, zone: str) -> Column:
     """The start of the pane that an instant is in."""
-    if not QUARTER % length:
+    if needs_no_zone(length):
         return _earlier(instant, F.pmod(F.unix_micros(instant), F.lit(micros(length))))
     wall = F.from_utc_timestamp(instant, zone)
     into = _into(wall, length)
-    by_the_wall = F.to_utc_timestamp(_earlier(wall, into), zone)
-    if length > HOUR:
-        return by_the_wall
+    if is_wall_clock(length):
+        return _instant(_earlier(wall, into), zone)
     start = _earlier(instant, into)
-    the_clock_did_not_change = F.from_utc_timestamp(start, zone) == _earlier(wall, into)
-    return F.when(the_clock_did_not_change, start).otherwise(by_the_wall)
+    unchanged = _offset(start, zone) == _offset(instant, zone)
+    return F.when(unchanged, start).otherwise(_last_change(instant, zone))
 
 
 def in_windows(states: DataFrame, window: Fixed, zone: str) -> DataFrame:
     """Each state once for every window that its pane belongs to, with window_start and window_end."""
-    steps = F.explode(F.sequence(F.lit(0), F.lit(window.size // window.every - 1)))
-    wall_clock = window.every > HOUR
-    pane = F.col("pane")
-    wall = F.from_utc_timestamp(pane, zone)
+    pane, wall = F.col("pane"), F.from_utc_timestamp("pane", zone)
+    wall_clock = is_wall_clock(window.every)
     newest = _earlier(wall, _into(wall, window.every)) if wall_clock else pane_start(pane, window.every, zone)
+    steps = F.explode(F.sequence(F.lit(0), F.lit(window.size // window.every - 1)))
+    shifted = _earlier(F.col("_newest"), F.col("_step") * micros(window.every))
     # Column by column: nested in one expression, each time would be computed again wherever it is used.
-    stepped = states.withColumn("_newest", newest).withColumn("_step", steps)
-    begun = stepped.withColumn(
-        "window_start", _earlier(F.col("_newest"), F.col("_step") * micros(window.every))
+    begun = (
+        states.withColumn("_newest", newest).withColumn("_step", steps).withColumn("window_start", shifted)
     )
-    start, later = F.col("window_start"), F.lit(-micros(window.size))
+    start = F.col("window_start")
+    end = _earlier(start, F.lit(-micros(window.size)))
     if wall_clock:
-        end = F.to_utc_timestamp(_earlier(start, later), zone)
-        bounded = begun.withColumns({"window_end": end, "window_start": F.to_utc_timestamp(start, zone)})
+        begun = begun.withColumns({"window_end": _instant(end, zone), "window_start": _instant(start, zone)})
+    elif window.kind == "tumbling":
+        begun = begun.withColumn("window_end", _next_start(start, end, window.size, zone))
     else:
-        bounded = begun.withColumn("window_end", _end(start, later, window, zone))
-    return bounded.drop("_newest", "_step")
+        begun = begun.withColumn("window_end", end)
+    return begun.drop("_newest", "_step")
 
 
-def _end(start: Column, later: Column, window: Fixed, zone: str) -> Column:
-    """Elapsed time later, moved to the pane that begins there when the clock changed on the way."""
-    end = _earlier(start, later)
-    if not QUARTER % window.every:
+def _next_start(start: Column, end: Column, length: timedelta, zone: str) -> Column:
+    if needs_no_zone(length):
         return end
-    boundary = pane_start(end, window.every, zone)
-    by_the_wall = F.to_utc_timestamp(_earlier(F.from_utc_timestamp(start, zone), later), zone)
-    return F.when(boundary > start, boundary).otherwise(by_the_wall)
+    unchanged = _offset(end, zone) == _offset(start, zone)
+    return F.when(unchanged, pane_start(end, length, zone)).otherwise(_last_change(end, zone))
 
 
 def _into(wall: Column, length: timedelta) -> Column:
     """How far into its pane a wall clock is, in microseconds."""
-    return F.pmod(F.unix_micros(wall) - F.lit(micros(MONDAY - _EPOCH)), F.lit(micros(length)))
+    return F.pmod(F.unix_micros(wall) - F.lit(_MONDAY), F.lit(micros(length)))
 
 
 def _earlier(instant: Column, by: Column) -> Column:
     return F.timestamp_micros(F.unix_micros(instant) - by)
+
+
+def _instant(wall: Column, zone: str) -> Column:
+    instant = F.to_utc_timestamp(wall, zone)
+    exists = F.from_utc_timestamp(instant, zone) == wall
+    return F.when(exists, instant).otherwise(_last_change(instant, zone))
+
+
+def _offset(instant: Column, zone: str) -> Column:
+    return F.unix_micros(F.from_utc_timestamp(instant, zone)) - F.unix_micros(instant)
+
+
+def _last_change(instant: Column, zone: str) -> Column:
+    """The first minute of the day before that already has this offset: Spark has no function for it."""
+    minute = micros(MINUTE)
+    last = F.unix_micros(instant) - F.pmod(F.unix_micros(instant), F.lit(minute))
+    minutes = F.sequence(last - micros(DAY), last, F.lit(minute))
+    alike = F.filter(minutes, lambda m: _offset(F.timestamp_micros(m), zone) == _offset(instant, zone))
+    return F.timestamp_micros(F.array_min(alike))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,6 +41,10 @@ MEASURES: dict[str, Measure] = {
     "hosts": approx_distinct("host"), "xs": approx_distinct("x"), "prices": approx_distinct("price"),
     "x_median": quantile("x", 0.5), "x_p95": quantile("x", 0.95), "n_p10": quantile("n", 0.1),
 }  # fmt: skip
+ONE_OF_EACH = {
+    name: MEASURES[name]
+    for name in ("events", "n_sum", "price_sum", "x_min", "x_max", "n_mean", "x_stddev", "hosts", "x_p95")
+}
 SCHEMA = pa.schema(
     {
         "case": pa.int32(), "batch": pa.int32(), "time": pa.timestamp("us", tz="UTC"), "day": pa.date32(),
@@ -85,13 +90,13 @@ def event_strategy(times: st.SearchStrategy[datetime]) -> st.SearchStrategy[twin
     )
 
 
-def random_events(n: int, seed: int, first: datetime, seconds: int) -> list[twin.Event]:
+def random_events(n: int, seed: int, first: datetime, seconds: int, cases: int = 3) -> list[twin.Event]:
     """Ordinary events in number: skewed sizes, many hosts, some nulls."""
     rng = random.Random(seed)
     start = first.timestamp()
     return [
         {
-            "case": rng.randrange(3),
+            "case": rng.randrange(cases),
             "batch": rng.randrange(7),
             "time": datetime.fromtimestamp(start + rng.randrange(seconds), UTC),
             "host": None if rng.random() < 0.01 else f"host{int(rng.paretovariate(0.7)) % 5000}",
@@ -166,7 +171,7 @@ def assert_agrees(got: Any, measure: Measure, members: list[twin.Event], what: s
         [] if measure.kind in ("count", "approx_distinct") else twin.values(members, measure.column or "")
     )
     allowed = twin.tolerance(measure.kind, inputs, answer)
-    difference = abs(got - answer) if isinstance(got, int | Decimal) else abs(float(got) - float(answer))
+    difference = abs(Fraction(got) - Fraction(answer))
     assert difference <= allowed, f"{what}: {got!r} is not {answer!r} (+- {allowed})"
 
 

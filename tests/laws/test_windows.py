@@ -7,8 +7,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from braid import all_time, count, max_, quantile, session, sliding, sum_, tumbling
+from braid.measures import Measure
 from braid.states import arrow
 from braid.states import spark as states
 from braid.windows import Window
@@ -74,24 +76,61 @@ def test_windows_around_a_change_of_the_clock_equal_brute_force(
     harness.assert_equals_twin(view, in_arrow, events)
 
 
-@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+MANY = ("1 minute", "5 minutes every minute", "1 hour", "1 day", "14 days every 7", "session", "all time")
+
+
+@pytest.mark.parametrize("name", MANY)
 def test_ten_thousand_events_in_random_batches_and_order_equal_one_batch(
-    spark: SparkSession, window: Window
+    spark: SparkSession, name: str
 ) -> None:
-    view = harness.view(window)
-    first = datetime(2024, 11, 2, 20, tzinfo=UTC)
-    events = harness.random_events(
-        10_000, seed=11, first=first, seconds=3 * 86_400 if window.kind == "session" else 40_000
+    view = harness.view(WINDOWS[name], harness.ONE_OF_EACH)
+    hours, cases = {"1 minute": (2, 3), "5 minutes every minute": (2, 3), "session": (48, 40)}.get(
+        name, (48, 3)
     )
-    rows = harness.frame(spark, events).cache()
+    events = harness.random_events(10_000, 11, AUTUMN - timedelta(hours=1), hours * 3_600, cases)
+    rows = harness.frame(spark, events)
     one_batch = states.present(view, states.prepare(view, rows)).toArrow()
-    by_batch = states.prepare(view, rows, extra=["batch"]).cache()
-    in_spark = states.present(view, states.merge(view, by_batch)).toArrow()
-    harness.assert_same_numbers(one_batch, in_spark)
+    by_batch = states.prepare(view, rows, extra=["batch"]).toArrow()
+    shuffled = spark.createDataFrame(by_batch.drop_columns("batch")).orderBy(F.rand(seed=7))
+    harness.assert_same_numbers(one_batch, states.present(view, states.merge(view, shuffled)).toArrow())
 
     merged = None
-    for part in parts_of(by_batch.toArrow(), seed=3):
+    for part in parts_of(by_batch, seed=3):
         merged = arrow.merge(view, part if merged is None else pa.concat_tables([part, merged]))
     harness.assert_same_numbers(one_batch, arrow.present(view, merged))
-    by_batch.unpersist()
-    rows.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("name", "grain"),
+    [
+        ("1 minute", "1 hour"),
+        ("5 minutes every minute", "1 day"),
+        ("1 hour", "6 hours"),
+        ("all time", "7 days"),
+    ],
+)
+def test_a_grain_on_reading_equals_windows_of_that_size(spark: SparkSession, name: str, grain: str) -> None:
+    view = harness.view(WINDOWS[name], FEW)
+    events = harness.random_events(300, 2, AUTUMN - timedelta(days=3), 6 * 86_400)
+    prepared = states.prepare(view, harness.frame(spark, events))
+    harness.assert_equals_twin(view, states.present(view, prepared, grain).toArrow(), events, tumbling(grain))
+    harness.assert_equals_twin(view, arrow.present(view, prepared.toArrow(), grain), events, tumbling(grain))
+
+
+@pytest.mark.parametrize("measures", [FEW, {"events": count()}], ids=["with a histogram", "without"])
+def test_sessions_are_those_of_spark_session_window(
+    spark: SparkSession, measures: dict[str, Measure]
+) -> None:
+    view = harness.view(session(gap="10 seconds"), measures, timezone="UTC")
+    at = [0, 10, 20, 31, 50, 61, 71, 100]
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    events = [
+        {"time": noon + timedelta(seconds=s), "host": None, "n": 1, "status": None, "price": None, "x": None}
+        for s in at
+    ]
+    rows = harness.frame(spark, events, timezone="UTC")
+    native = rows.groupBy("case", F.session_window("time", "10 seconds").alias("w")).count()
+    want = {(r["w"]["start"], r["w"]["end"], r["count"]) for r in native.collect()}
+    got = states.present(view, states.prepare(view, rows)).collect()
+    assert {(r["window_start"], r["window_end"], r["events"]) for r in got} == want
+    assert len(want) == 5

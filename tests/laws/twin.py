@@ -17,7 +17,9 @@ def values(events: list[Event], column: str) -> list[Any]:
 
 def order(value: Any) -> Any:
     """NaN is the greatest number."""
-    return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value
+    return (
+        (math.isnan(value), 0.0 if math.isnan(value) else value + 0.0) if isinstance(value, float) else value
+    )
 
 
 def total(xs: list[Any]) -> Any:
@@ -25,7 +27,7 @@ def total(xs: list[Any]) -> Any:
         return None
     if isinstance(xs[0], float):
         return math.fsum(xs) if all(map(math.isfinite, xs)) else sum(xs)
-    return sum(xs)
+    return sum(map(Fraction, xs))
 
 
 def average(xs: list[Any]) -> float | None:

@@ -1,0 +1,460 @@
+"""Ingest keeps every record, counts none twice, and says why it rejected one."""
+
+import json
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from braid import Source
+from braid.commits import commits, newest_commit
+from braid.errors import BraidError
+from braid.log import Log, last_closed
+from braid.maintenance import maintain
+from braid.settings import Settings
+from infra.broker import Broker
+from speed_layer import recovery
+from speed_layer.ingest import ingest
+from speed_layer.ledger import take_stock
+from speed_layer.quarantine import describe, requeue
+from tests.conftest import free_port
+from tests.kafka import create_topic, send
+from tests.waiting import until
+
+RULES = {"status is an HTTP code": "status between 100 and 599"}
+
+
+def event(identity: str | None, **fields: Any) -> bytes:
+    values = {"id": identity, "time": "2024-03-08T12:00:00Z", "status": 200, "bytes": 10} | fields
+    return json.dumps({key: value for key, value in values.items() if value is not None}).encode()
+
+
+@pytest.fixture
+def settings(home: Path, broker: Broker) -> Settings:
+    return Settings(home=str(home), kafka_bootstrap=broker.bootstrap, spark_master="local[2]")
+
+
+@pytest.fixture
+def source(broker: Broker) -> Source:
+    topic = f"t-{uuid.uuid4().hex}"
+    create_topic(broker.bootstrap, topic)
+    return Source(
+        name="requests", kafka_topic=topic, schema="id string, time timestamp, status int, bytes bigint",
+        event_time="time", event_id="id", timezone="America/New_York", rules=RULES,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def log(source: Source, settings: Settings) -> Log:
+    return Log(source, settings)
+
+
+def rows(spark: Any, log: Log) -> Any:
+    return spark.read.format("delta").load(log.table)
+
+
+def ids(spark: Any, log: Log) -> list[str]:
+    return sorted(row.id for row in rows(spark, log).where("_error is null").select("id").collect())
+
+
+def run(spark: Any, log: Log, **options: Any) -> None:
+    ingest(spark, [log.source], log.settings, once=True, **options)
+
+
+REASONS = {
+    b'{"id": "a", "ti': "unparsable: not one JSON object",
+    b'[{"id": "a"}]': "unparsable: not one JSON object",
+    b'{"id": "a"} and more': "unparsable: not one JSON object",
+    event("a") + event("b"): "unparsable: not one JSON object",
+    event("a") + b"," + event("b"): "unparsable: not one JSON object",
+    b"null": "unparsable: not one JSON object",
+    b"   ": "unparsable: empty record",
+    b'{"id": "\xff\xfe"}': "unparsable: not UTF-8",
+    event("a", status="200"): "wrong type: status is not int",
+    event("a", status=99999999999): "wrong type: status is not int",
+    event("a", bytes=1.5): "wrong type: bytes is not bigint",
+    event("a", time="yesterday"): "wrong type: time is not timestamp",
+    event("a", time=None): "no event time",
+    event("a", time="9999-01-01T00:00:00Z"): "clock out of range: more than 1 day after its arrival",
+    event("a", time="1901-01-01T00:00:00Z"): "clock out of range: before 1970-01-01",
+    event("a", status=99): "broken rule: status is an HTTP code",
+}
+
+
+def test_every_bad_record_is_in_the_log_with_its_reason_and_its_bytes(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [*REASONS, None])
+    run(spark, log)
+    found = {bytes(row._raw): row._error for row in rows(spark, log).select("_raw", "_error").collect()}
+    assert found == REASONS | {b"": "unparsable: empty record"}
+
+
+def test_times_are_read_with_their_zone_or_in_the_sources(spark: Any, log: Log, broker: Broker) -> None:
+    times = {
+        "zulu": ("2024-03-10T12:00:00Z", "2024-03-10 12:00:00", "2024-03-10"),
+        "offset": ("2024-03-10T02:00:00+02:00", "2024-03-10 00:00:00", "2024-03-09"),
+        "compact": ("2024-03-10T02:00:00+0200", "2024-03-10 00:00:00", "2024-03-09"),
+        "winter wall": ("2024-03-10T01:30:00", "2024-03-10 06:30:00", "2024-03-10"),
+        "summer wall": ("2024-03-10T03:30:00", "2024-03-10 07:30:00", "2024-03-10"),
+        "date": ("2024-03-10", "2024-03-10 05:00:00", "2024-03-10"),
+        "seconds": (807249601, "1995-08-01 04:00:01", "1995-08-01"),
+    }
+    send(
+        broker.bootstrap,
+        str(log.source.kafka_topic),
+        [event(name, time=t) for name, (t, _, _) in times.items()],
+    )
+    run(spark, log)
+    found = rows(spark, log).selectExpr("id", "string(time) as time", "string(day) as day").collect()
+    assert {r.id: (r.time, r.day) for r in found} == {
+        name: (time, day) for name, (_, time, day) in times.items()
+    }
+
+
+def test_duplicates_are_dropped_and_counted_but_never_records_without_an_id(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    topic = str(log.source.kafka_topic)
+    send(
+        broker.bootstrap,
+        topic,
+        [event("a"), event("b"), event("a"), event(None), event(None), b"bad", b"bad"],
+    )
+    run(spark, log)
+    send(broker.bootstrap, topic, [event("b"), event("c", status=9), event("c")])
+    run(spark, log)
+    books = take_stock(spark, log)
+    assert books.balanced
+    assert books.duplicates_counted == sum(account.duplicates for account in books.accounts) == 2
+    accepted = rows(spark, log).where("_error is null")
+    assert sorted(row.id or "" for row in accepted.collect()) == ["", "", "a", "b", "c"]
+    assert rows(spark, log).where("_error is not null").count() == 3
+
+
+def test_running_it_again_adds_nothing(spark: Any, log: Log, broker: Broker) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [event(str(n)) for n in range(10)])
+    run(spark, log)
+    version = next(commits(spark, log.table))[0]
+    run(spark, log)
+    assert next(commits(spark, log.table))[0] == version
+    assert rows(spark, log).count() == 10
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("newest_is_optimize", [False, True])
+def test_a_batch_that_was_committed_before_a_crash_is_not_appended_again(
+    spark: Any, log: Log, broker: Broker, newest_is_optimize: bool, strict: bool
+) -> None:
+    log = replace(log, settings=log.settings.model_copy(update={"strict": strict}))
+    topic = str(log.source.kafka_topic)
+    for part in range(2):
+        send(broker.bootstrap, topic, [event(f"{part}-{n}") for n in range(20)])
+        run(spark, log)
+    # The crash: batch 1 is in the log, but its checkpoint never heard of that.
+    for file in Path(log.checkpoint, "commits").glob("*1*"):
+        file.unlink()
+    if newest_is_optimize:
+        maintain(spark, log.table)
+    send(broker.bootstrap, topic, [event("0-0"), event("1-1"), event("2-0")])
+    run(spark, log)
+    run(spark, log)
+    assert len(ids(spark, log)) == len(set(ids(spark, log))) == 41
+    assert take_stock(spark, log).balanced
+
+
+def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event(str(n)) for n in range(10)])
+    run(spark, log)
+    Path(log.checkpoint).rename(f"{log.checkpoint}.elsewhere")
+    send(broker.bootstrap, topic, [event("new")])
+    with pytest.raises(BraidError, match=r"is gone.*`braid recover requests`"):
+        run(spark, log)
+    recovery.recover(spark, log, recovery.plan(spark, log))
+    run(spark, log)
+    run(spark, log)
+    assert ids(spark, log) == sorted([*map(str, range(10)), "new"])
+    assert take_stock(spark, log).balanced
+
+
+@pytest.mark.parametrize("file", ["offsets/*", "metadata", "commits/*"])
+def test_a_damaged_checkpoint_is_refused_and_can_be_mended(
+    spark: Any, log: Log, broker: Broker, file: str
+) -> None:
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event("a")])
+    run(spark, log)
+    newest = max(Path(log.checkpoint).glob(file))
+    newest.write_text("v1\n{")
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    send(broker.bootstrap, topic, [event("b")])
+    with pytest.raises(BraidError, match=r"is damaged.*`braid recover requests`"):
+        run(spark, log)
+    recovery.recover(spark, log, recovery.plan(spark, log))
+    run(spark, log)
+    assert ids(spark, log) == ["a", "b"]
+    assert take_stock(spark, log).balanced
+
+
+def test_a_checkpoint_from_an_old_backup_is_refused(spark: Any, log: Log, broker: Broker) -> None:
+    import shutil
+
+    topic = str(log.source.kafka_topic)
+    for part in range(3):
+        send(broker.bootstrap, topic, [event(str(part))])
+        run(spark, log)
+        if part == 0:
+            shutil.copytree(log.checkpoint, f"{log.checkpoint}.backup")
+    shutil.rmtree(log.checkpoint)
+    Path(f"{log.checkpoint}.backup").rename(log.checkpoint)
+    with pytest.raises(BraidError, match="older than its log"):
+        run(spark, log)
+
+
+def test_epochs_never_decrease_when_the_clock_jumps_back(spark: Any, log: Log, broker: Broker) -> None:
+    topic = str(log.source.kafka_topic)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for part, clock in enumerate((noon, noon - timedelta(hours=3), noon + timedelta(minutes=9))):
+        send(broker.bootstrap, topic, [event(f"{part}-{n}") for n in range(5)])
+        run(spark, log, clock=lambda clock=clock: clock)
+    epochs = [commit.epoch for _, commit in commits(spark, log.table)][::-1]
+    assert epochs == sorted(epochs)
+    assert rows(spark, log).count() == 15
+    assert take_stock(spark, log).balanced
+
+
+def test_when_ingest_stops_its_last_epoch_is_closed(spark: Any, log: Log, broker: Broker) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [event("a")])
+    run(spark, log)
+    newest = newest_commit(spark, log.table)
+    assert newest is not None
+    last = rows(spark, log).agg({"_epoch": "max"}).selectExpr("unix_seconds(`max(_epoch)`)").first()[0]
+    assert last <= last_closed(newest, log.settings.epoch).timestamp()
+
+
+def test_an_idle_source_still_closes_its_epochs(spark: Any, log: Log, broker: Broker) -> None:
+    settings = log.settings.model_copy(update={"epoch": timedelta(seconds=1)})
+    log = replace(log, settings=settings)
+    send(broker.bootstrap, str(log.source.kafka_topic), [event("a")])
+    stop = threading.Event()
+    worker = threading.Thread(target=ingest, args=(spark, [log.source], settings), kwargs={"stop": stop})
+    worker.start()
+    try:
+        until(lambda: Path(log.table, "_delta_log").is_dir() and newest_commit(spark, log.table) is not None)
+        first = newest_commit(spark, log.table)
+        assert first is not None
+
+        def has_moved_on() -> bool:
+            newest = newest_commit(spark, log.table)
+            return newest is not None and newest.beat and newest.epoch >= first.epoch + timedelta(seconds=3)
+
+        until(has_moved_on)
+    finally:
+        stop.set()
+        worker.join()
+    assert ids(spark, log) == ["a"]
+
+
+def test_a_second_ingest_of_the_same_source_is_refused(spark: Any, log: Log, broker: Broker) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [event("a")])
+    stop = threading.Event()
+    worker = threading.Thread(target=ingest, args=(spark, [log.source], log.settings), kwargs={"stop": stop})
+    worker.start()
+    try:
+        until(lambda: Path(log.checkpoint, "commits", "0").exists())
+        with pytest.raises(BraidError, match="runs already"):
+            run(spark, log)
+    finally:
+        stop.set()
+        worker.join()
+
+
+def test_the_ledger_finds_rows_that_vanished_and_rows_that_came_twice(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [event(str(n)) for n in range(40)])
+    run(spark, log)
+    place = rows(spark, log).where("_partition = 0").orderBy("_offset").first()
+    spark.sql(f"alter table delta.`{log.table}` set tblproperties ('delta.appendOnly' = 'false')")
+    spark.sql(f"delete from delta.`{log.table}` where _partition = 0 and _offset = {place._offset}")
+    lost = take_stock(spark, log)
+    assert not lost.balanced
+    assert [(v.kind, v.partition, v.first, v.last) for v in lost.violations] == [
+        ("lost", 0, place._offset, place._offset)
+    ]
+    row = rows(spark, log).where("_partition = 1").limit(1)
+    row.write.format("delta").mode("append").save(log.table)
+    assert "repeated" in {violation.kind for violation in take_stock(spark, log).violations}
+
+
+def test_what_retention_deleted_before_it_was_read_is_reported_as_a_gap(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event("a")])
+    run(spark, log)
+    send(broker.bootstrap, topic, [event(str(n)) for n in range(40)])
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): 5})
+    admin.close()
+    run(spark, log)
+    books = take_stock(spark, log)
+    assert not books.balanced
+    assert {(v.kind, v.partition, v.last) for v in books.violations} == {("gap", 0, 4)}
+
+
+def test_duplicates_that_kafka_has_deleted_since_are_proved_by_the_engines_count(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    from kafka import KafkaAdminClient, TopicPartition
+
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event(str(n % 10)) for n in range(40)])
+    run(spark, log)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): -1, TopicPartition(topic, 1): -1})
+    admin.close()
+    books = take_stock(spark, log)
+    assert books.balanced
+    assert sum(account.duplicates for account in books.accounts) == 30
+
+
+def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event("a", status=650), event("b", status=650), event("c"), b"bad"])
+    run(spark, log)
+    assert {r["reason"]: r["records"] for r in describe(spark, log)} == {
+        "broken rule: status is an HTTP code": 2,
+        "unparsable: not one JSON object": 1,
+    }
+    mended = replace(log, source=replace(log.source, rules={}))
+    assert requeue(spark, mended, reason="broken rule") == 2
+    assert requeue(spark, mended, reason="broken rule") == 0
+    run(spark, mended)
+    run(spark, mended)
+    assert ids(spark, mended) == ["a", "b", "c"]
+    books = take_stock(spark, mended)
+    assert books.balanced
+    assert books.requeued == {"sent": 2, "accepted": 2, "rejected": 0}
+    assert [r["reason"] for r in describe(spark, mended)] == ["unparsable: not one JSON object"]
+
+
+def test_a_record_that_fails_again_can_be_requeued_again(spark: Any, log: Log, broker: Broker) -> None:
+    send(broker.bootstrap, str(log.source.kafka_topic), [event("a", status=650)])
+    run(spark, log)
+    assert requeue(spark, log) == 1
+    run(spark, log)
+    assert ids(spark, log) == []
+    mended = replace(log, source=replace(log.source, rules={}))
+    assert requeue(spark, mended) == 1
+    run(spark, mended)
+    assert ids(spark, mended) == ["a"]
+
+
+def test_unknown_fields_are_reported_and_kept_on_request(spark: Any, log: Log, broker: Broker) -> None:
+    topic = str(log.source.kafka_topic)
+    records = [event(str(n), referrer="here", agent={"os": "x"}) for n in range(200)]
+    send(broker.bootstrap, topic, records)
+    run(spark, log)
+    newest = newest_commit(spark, log.table)
+    assert newest is not None
+    assert newest.unknown_fields == ("agent", "referrer")
+    keeping = replace(log, source=replace(log.source, keep_unknown=True))
+    send(broker.bootstrap, topic, [event("kept", referrer="there", agent={"os": "y"})])
+    run(spark, keeping)
+    kept = rows(spark, keeping).where("id = 'kept'").first()
+    assert json.loads(kept._unknown) == {"referrer": "there", "agent": '{"os":"y"}'}
+
+
+def test_a_new_column_is_added_to_the_log_and_a_changed_type_is_refused(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event("old", host="h")])
+    run(spark, log)
+    wider = replace(log, source=replace(log.source, schema=f"{log.source.schema}, host string"))
+    send(broker.bootstrap, topic, [event("new", host="h")])
+    run(spark, wider)
+    assert {row.id: row.host for row in rows(spark, wider).collect()} == {"old": None, "new": "h"}
+    changed = replace(
+        log, source=replace(log.source, schema=log.source.schema.replace("bytes bigint", "bytes string"))
+    )
+    with pytest.raises(BraidError, match=r"'bytes' is bigint in the log and string in the definition"):
+        run(spark, changed)
+
+
+def test_maintenance_while_ingest_runs_loses_nothing(spark: Any, log: Log, broker: Broker) -> None:
+    topic = str(log.source.kafka_topic)
+    stop = threading.Event()
+    settings = log.settings.model_copy(update={"trigger": timedelta(0)})
+    send(broker.bootstrap, topic, [event("first")])
+    worker = threading.Thread(target=ingest, args=(spark, [log.source], settings), kwargs={"stop": stop})
+    worker.start()
+    try:
+        until(lambda: Path(log.checkpoint, "commits", "0").exists())
+        for part in range(3):
+            send(broker.bootstrap, topic, [event(f"{part}-{n}") for n in range(20)])
+            maintain(spark, log.table)
+        until(lambda: rows(spark, log).count() == 61)
+    finally:
+        stop.set()
+        worker.join()
+    assert take_stock(spark, log).balanced
+
+
+def test_an_unknown_topic_is_named_with_the_ones_that_exist(spark: Any, log: Log) -> None:
+    lost = replace(log, source=replace(log.source, kafka_topic="no-such-topic"))
+    with pytest.raises(BraidError, match=r"has no topic 'no-such-topic'; the topics are: .*t-"):
+        run(spark, lost)
+
+
+def test_a_broker_that_does_not_answer_is_named(spark: Any, log: Log) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    away = replace(log, settings=log.settings.model_copy(update={"kafka_bootstrap": address}))
+    with pytest.raises(BraidError, match=f"no Kafka broker answers on {address}"):
+        run(spark, away)
+
+
+def test_the_commands_read_the_log(
+    braid: Callable[..., Any],
+    spark: Any,
+    log: Log,
+    broker: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    definitions = tmp_path / "definitions.py"
+    definitions.write_text(
+        "from braid import Source\n"
+        f"requests = Source(name='requests', kafka_topic={log.source.kafka_topic!r}, schema={log.source.schema!r},\n"
+        "    event_time='time', event_id='id', rules={'status is an HTTP code': 'status between 100 and 599'})\n"
+    )
+    monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))
+    monkeypatch.setenv("BRAID_KAFKA_BOOTSTRAP", broker.bootstrap)
+    send(broker.bootstrap, str(log.source.kafka_topic), [event("a"), event("a"), b"bad"])
+    assert braid("log", "requests").code == 2
+    assert braid("ingest", "requests", "--once").code == 0
+    report = json.loads(braid("log", "requests", "--json").out)
+    assert [day["accepted"] for day in report["days"]] == [1, 0]
+    assert sum(report["lag"].values()) == 0
+    books = braid("ledger", "requests", "--json")
+    assert books.code == 0
+    assert json.loads(books.out)["balanced"] is True
+    (reason,) = json.loads(braid("quarantine", "requests", "--json").out)
+    assert reason["examples"][0]["raw"] == "bad"
+    assert json.loads(braid("quarantine", "requeue", "requests", "--json").out)["requeued"] == 1
+    assert "moved aside" in braid("recover", "requests").out
+    assert json.loads(braid("maintain", "--json").out)[0]["files_after"] <= 2
+    assert "'request'" in braid("ledger", "request").err
