@@ -2,6 +2,9 @@
 
 import logging
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +48,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
     if settings.spark_master.startswith("local"):
         config |= {
             "spark.sql.shuffle.partitions": str(cores),
+            # VACUUM lists files in this many tasks: at Spark's 10,000 it takes a minute for an empty folder.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
             # Without a host name that resolves, a laptop on the move cannot start Spark.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -67,11 +72,25 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     for key, value in session_config(settings, local_cores(settings.spark_master)).items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with _stdout_kept_clean():
+            session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise BraidError(f"Spark cannot start: {error}. `braid doctor` says what is missing.") from None
     _quieten()
     return session
+
+
+@contextmanager
+def _stdout_kept_clean() -> Iterator[None]:
+    """The JVM inherits stderr as its stdout: VACUUM prints there, and a command's output must be only its own."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _quieten() -> None:

@@ -24,6 +24,10 @@ class Stopping(Exception):
     """Ends a micro-batch that had not begun to write, because its query is being stopped."""
 
 
+class ClockWentBack(Exception):
+    """Ends a micro-batch before anything is written; the next start knows the later time."""
+
+
 @dataclass
 class Counted:
     """What the engine tells of a finished micro-batch."""
@@ -44,12 +48,14 @@ class Appender:
     replaces: str | None = None
     last: Commit | None = None
     batches: int = 0
+    floor: datetime = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the log."""
         self.last = newest_commit(self.spark, self.log.table)
+        self.floor = self.last.clock if self.last else self.log.source.earliest
         self._columns = [quote(column.name) for column in log_schema(self.log.source)]
 
     def append(self, rows: "DataFrame", batch: int) -> None:
@@ -66,6 +72,7 @@ class Appender:
                 # Spark planned this batch only to advance its watermark: there is nothing to append.
                 _run_through(rows)
                 return
+            self._refuse_old_clock(plan)
             commit = self._next(query, batch, plan)
             self._write(rows, commit)
             logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
@@ -108,6 +115,11 @@ class Appender:
                 f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
                 f"{self.last.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
             )
+
+    def _refuse_old_clock(self, plan: Plan) -> None:
+        """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""
+        if self.last is not None and max(plan.clock, self.floor) < self.last.clock - self.log.source.horizon:
+            raise ClockWentBack(f"the clock went back from {self.last.clock} to {plan.clock}")
 
     def _next(self, query: str, batch: int, plan: Plan) -> Commit:
         topic = self.log.source.kafka_topic

@@ -33,8 +33,8 @@ class Evidence:
 
 
 def places(rows: "DataFrame") -> frozenset[Place]:
-    found = rows.select("_partition", "_offset").toLocalIterator()
-    return frozenset((row._partition, row._offset) for row in found)
+    found = rows.select("_partition", "_offset").toPandas()
+    return frozenset(zip(found["_partition"].tolist(), found["_offset"].tolist(), strict=True))
 
 
 def missing(held: "DataFrame", consumed: Consumed) -> "DataFrame":

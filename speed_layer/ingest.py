@@ -89,8 +89,7 @@ class Job:
         arriving = records.stream(self.spark, self.log, start)
         if not self.source.keep_unknown:
             arriving = arriving.observe(DRIFT, unknown_fields(self.source).alias("fields"))
-        floor = self.appender.last.clock if self.appender.last else self.source.earliest
-        return dedup.drop_duplicates(self.source, parse(self.source, arriving), floor)
+        return dedup.drop_duplicates(self.source, parse(self.source, arriving), self.appender.floor)
 
     def _counted(self, batch: int) -> Counted | None:
         """What the engine says of a batch that this very query has finished; None if a crash took it along."""

@@ -17,7 +17,7 @@ _STRICT_JSON = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "al
 
 
 def parse(source: Source, records: "DataFrame") -> "DataFrame":
-    """`_partition, _offset, _arrival, _value` -> the log's columns, but for `_epoch`, which the commit gives."""
+    """Records, as `records` gives them -> the log's columns, but for `_epoch`, which the commit gives."""
     from pyspark.sql import functions as F
 
     text = F.col("_value").cast("string")
@@ -25,7 +25,7 @@ def parse(source: Source, records: "DataFrame") -> "DataFrame":
     rows = records.withColumn("_read", read(source, text))
     event = F.col("_read.event")
     rows = rows.select(
-        "_partition", "_offset", "_arrival", "_value", *_unknown(source, text), "_read",
+        "_partition", "_offset", "_arrival", "_value", "_refused", *_unknown(source, text), "_read",
         *(_typed(source, name, event).alias(name) for name in source.columns),
     )  # fmt: skip
     rows = rows.withColumn("_error", _reason(source, text))
@@ -138,7 +138,8 @@ def _reason(source: Source, text: "Column") -> "Column":
     ]
     bad_time = F.coalesce(*bad_times)
     reason = (
-        F.when(F.col("_value").isNull() | (F.length(F.trim(text)) == 0), "unparsable: empty record")
+        F.when(F.col("_refused").isNotNull(), F.col("_refused"))
+        .when(F.col("_value").isNull() | (F.length(F.trim(text)) == 0), "unparsable: empty record")
         .when(~F.is_valid_utf8(text), "unparsable: not UTF-8")
         .when(unreadable, _blame(source, text, f"unparsable: not one {kind}"))
         .when(bad_time.isNotNull(), bad_time)

@@ -25,7 +25,8 @@ NEVER = "36500d"
 
 
 def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFrame":
-    """`_partition, _offset, _arrival, _value` of everything that arrives, from `start` where it is given."""
+    """Everything that arrives, from `start` where it is given: `_partition, _offset, _arrival, _value`, and `_refused`,
+    the reason why a record is not even to be parsed."""
     source = log.source
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
@@ -48,6 +49,7 @@ def from_kafka(rows: "DataFrame") -> "DataFrame":
         F.col("offset").alias("_offset"),
         F.col("timestamp").alias("_arrival"),
         F.col("value").alias("_value"),
+        _not_refused(),
     )
 
 
@@ -55,21 +57,23 @@ def from_files(files: "DataFrame", source: Source) -> "DataFrame":
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
     from pyspark.sql import functions as F
 
-    lines = files.select(
+    text = F.regexp_replace(F.col("content").cast("string"), "^\ufeff", "")
+    split = files.select("path", "modificationTime", F.split(text, "\r?\n").alias("lines"))
+    rows = split.select(
         file_number(F.col("path")).alias("_partition"),
         F.col("modificationTime").alias("_arrival"),
-        F.posexplode(F.split(F.col("content").cast("string"), "\r?\n")).alias("line", "text"),
+        (_refused_header(source, F.col("lines")[0]) if source.format == "csv" else _not_refused()),
+        F.posexplode("lines").alias("line", "text"),
     )
-    lines = lines.where(F.trim("text") != "")
+    rows = rows.where(F.trim("text") != "")
     if source.format == "csv":
-        # The first line names the columns; which order they must have is checked when records are parsed.
-        header = F.lit(source.delimiter.join(source.columns))
-        lines = lines.where((F.col("line") > 0) | (F.trim("text") != header))
-    return lines.select(
+        rows = rows.where((F.col("line") > 0) | ~_is_header(source, F.col("text")))
+    return rows.select(
         "_partition",
         F.col("line").cast("bigint").alias("_offset"),
         "_arrival",
         F.col("text").cast("binary").alias("_value"),
+        "_refused",
     )
 
 
@@ -81,7 +85,37 @@ def from_inbox(rows: "DataFrame") -> "DataFrame":
         F.col("number").alias("_offset"),
         F.col("requeued").alias("_arrival"),
         F.unbase64("value").alias("_value"),
+        _not_refused(),
     )
+
+
+def _not_refused() -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.lit(None).cast("string").alias("_refused")
+
+
+def _names(source: Source, line: "Column") -> "Column":
+    from pyspark.sql import functions as F
+
+    cells = F.split(line, f"\\Q{source.delimiter}\\E")
+    return F.transform(cells, lambda cell: F.lower(F.regexp_replace(F.trim(cell), '^"|"$', "")))
+
+
+def _is_header(source: Source, line: "Column") -> "Column":
+    from pyspark.sql import functions as F
+
+    return _names(source, line) == F.array(*(F.lit(name.lower()) for name in source.columns))
+
+
+def _refused_header(source: Source, first: "Column") -> "Column":
+    """A file whose header names other columns, or the same in another order, would be read wrongly, line by line."""
+    from pyspark.sql import functions as F
+
+    known = F.array(*(F.lit(name.lower()) for name in source.columns))
+    differs = F.arrays_overlap(_names(source, first), known) & ~_is_header(source, first)
+    reason = f"unparsable: the header of its file is not {source.delimiter.join(source.columns)}"
+    return F.when(differs, reason).alias("_refused")
 
 
 def file_number(path: "Column") -> "Column":

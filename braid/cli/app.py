@@ -7,7 +7,7 @@ import typer
 from braid import logs
 from braid.settings import current_settings
 
-COMMANDS = ("doctor", "broker", "definitions", "produce", "ingest")
+COMMANDS = ("demo", "doctor", "broker", "definitions", "produce", "ingest")
 
 app = typer.Typer(
     name="braid",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid import all_time
+from braid import all_time, approx_distinct
 from braid.states import arrow
 from braid.states import spark as states
 from tests.laws import harness
@@ -140,3 +140,23 @@ def test_no_events_are_no_rows_in_spark_and_in_arrow(spark: SparkSession) -> Non
     answer = arrow.present(VIEW, arrow.merge(VIEW, prepared.toArrow()))
     assert answer.num_rows == 0
     assert answer.column_names == ["case", *VIEW.measures]
+
+
+def test_distinct_values_are_estimated_alike_however_they_came(spark: SparkSession) -> None:
+    view = harness.view(all_time(), {"hosts": approx_distinct("host")})
+    source = spark.range(20_000).select(
+        F.lit(0).alias("case"),
+        (F.col("id") % 5).cast("int").alias("batch"),
+        F.lit(FROM).alias("time"),
+        F.lit(FROM.date()).alias("day"),
+        F.concat(F.lit("host"), F.col("id")).alias("host"),
+    )
+    one = states.prepare(view, source.coalesce(1))
+    backwards = states.prepare(view, source.orderBy(F.desc("id")).coalesce(1))
+    split = states.prepare(view, source, extra=["batch"]).drop("batch")
+    found = set()
+    for prepared in (one, backwards, split):
+        found |= {states.present(view, prepared).first()["hosts"]}
+        found |= set(arrow.present(view, prepared.toArrow())["hosts"].to_pylist())
+    assert len(found) == 1
+    assert abs(found.pop() - 20_000) < 5 * 0.01625 * 20_000

@@ -1,0 +1,253 @@
+"""Ingest beside its limit and beside what one would write by hand, in one run: `python bench/ingest.py [--events N]`.
+
+Catch-up: N events already in Kafka, events a second of
+  - the limit: the Kafka source and from_json into a sink that does nothing;
+  - Braid's ingest, with and without deduplication.
+Live: 1,000 events a second, time of a warm micro-batch of
+  - a native Delta sink of the same parsed events;
+  - Braid's ingest.
+The machine is noisy: read the ratios, not the numbers.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from braid.log import Log
+from braid.settings import Settings
+from braid.source import Source
+from braid.spark import spark_session
+from infra import broker as embedded
+from speed_layer.ingest import Job, ingest
+
+SOURCE = Source(
+    name="requests", kafka_topic="requests", event_time="time", event_id="id", timezone="America/New_York",
+    schema="id string, time timestamp, host string, url string, status int, bytes bigint",
+    rules={"status is an HTTP code": "status between 100 and 599"},
+)  # fmt: skip
+FIELDS = "id string, time string, host string, url string, status int, bytes bigint"
+LIVE_RATE = 1000
+LIVE_BATCHES = 25
+WARM_UP = 8
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fill(spark: Any, settings: Settings, topic: str, first: int, count: int) -> None:
+    """Writes events with Spark itself: filling a topic is not what is measured."""
+    rows = spark.range(first, first + count, numPartitions=4).selectExpr(
+        "cast(id as binary) as key",
+        """cast(concat(
+            '{"id":"', id, '","time":"2024-03-0', 1 + id % 3, 'T', lpad(id % 24, 2, '0'), ':', lpad(id % 60, 2, '0'),
+            ':00Z","host":"host', id % 5000, '.example.org","url":"/shuttle/missions/sts-', id % 70, '/page-', id % 900,
+            '.html","status":200,"bytes":', id % 100000, '}'
+        ) as binary) as value""",
+    )
+    rows.write.format("kafka").option("kafka.bootstrap.servers", settings.bootstrap).option(
+        "topic", topic
+    ).save()
+
+
+def create_topic(settings: Settings, topic: str) -> None:
+    from kafka import KafkaAdminClient
+    from kafka.admin import NewTopic
+
+    admin = KafkaAdminClient(bootstrap_servers=settings.bootstrap)
+    admin.create_topics([NewTopic(topic, num_partitions=3, replication_factor=1)])
+    admin.close()
+
+
+def parsed_stream(spark: Any, settings: Settings, topic: str) -> Any:
+    from pyspark.sql import functions as F
+
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", settings.bootstrap)
+    raw = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    read = F.from_json(F.col("value").cast("string"), FIELDS)
+    return raw.select(read.alias("e"), "timestamp").select("e.*", "timestamp")
+
+
+def noop_rate(spark: Any, settings: Settings, events: int, scratch: Path) -> float:
+    started = time.perf_counter()
+    query = (
+        parsed_stream(spark, settings, str(SOURCE.kafka_topic)).writeStream.format("noop").trigger(availableNow=True)
+        .option("checkpointLocation", str(scratch / f"noop-{time.time_ns()}")).start()
+    )  # fmt: skip
+    query.awaitTermination()
+    return events / (time.perf_counter() - started)
+
+
+def ingest_rate(spark: Any, settings: Settings, source: Source, events: int) -> float:
+    for folder in ("log", "checkpoints", "inbox"):
+        shutil.rmtree(settings.location(folder), ignore_errors=True)
+    started = time.perf_counter()
+    ingest(spark, [source], settings, once=True)
+    rate = events / (time.perf_counter() - started)
+    found = spark.read.format("delta").load(Log(source, settings).table).count()
+    assert found == events, f"{found} rows of {events}"
+    return rate
+
+
+@contextmanager
+def steady_load(spark: Any, settings: Settings, topic: str) -> Iterator[None]:
+    """Sends LIVE_RATE events a second until the block ends."""
+    from kafka import KafkaProducer
+
+    stop = threading.Event()
+
+    def send() -> None:
+        producer = KafkaProducer(bootstrap_servers=settings.bootstrap, linger_ms=20)
+        number, due = 0, time.monotonic()
+        while not stop.is_set():
+            for _ in range(LIVE_RATE // 10):
+                event = {
+                    "id": f"live-{number}",
+                    "time": "2024-03-08T12:00:00Z",
+                    "host": "h",
+                    "url": "/",
+                    "status": 200,
+                    "bytes": 1,
+                }
+                producer.send(topic, json.dumps(event).encode(), key=str(number).encode())
+                number += 1
+            due += 0.1
+            stop.wait(max(0.0, due - time.monotonic()))
+        producer.close()
+
+    worker = threading.Thread(target=send)
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join()
+
+
+def batch_time(query: Any, wanted: int) -> float:
+    """The median time of warm micro-batches, in milliseconds."""
+    times: dict[int, int] = {}
+    while len(times) < wanted:
+        for progress in query.recentProgress:
+            if progress["numInputRows"] > 0:
+                times[progress["batchId"]] = progress["durationMs"]["triggerExecution"]
+        time.sleep(0.2)
+        assert query.isActive, query.exception()
+    return statistics.median([times[batch] for batch in sorted(times)][WARM_UP:])
+
+
+def native_sink(spark: Any, settings: Settings, scratch: Path) -> float:
+    from pyspark.sql import functions as F
+
+    stream = parsed_stream(spark, settings, "live").withColumn(
+        "day", F.to_date(F.col("time").try_cast("timestamp"))
+    )
+    query = (
+        stream.writeStream.format("delta").partitionBy("day").trigger(processingTime="1 second")
+        .option("checkpointLocation", str(scratch / "native-checkpoint")).start(str(scratch / "native"))
+    )  # fmt: skip
+    try:
+        return batch_time(query, LIVE_BATCHES + WARM_UP)
+    finally:
+        query.stop()
+
+
+def braid_live(spark: Any, settings: Settings, source: Source) -> float:
+    job = Job(spark, Log(source, settings))
+    job.start(once=False)
+    try:
+        return batch_time(job.query, LIVE_BATCHES + WARM_UP)
+    finally:
+        job.stop()
+
+
+def memory_of(spark: Any) -> float:
+    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    return psutil.Process(pid).memory_info().rss / 2**30
+
+
+def best(measure: Callable[[], float], runs: int) -> float:
+    return max(measure() for _ in range(runs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--runs", type=int, default=2, help="the best of so many")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="braid-bench-"))
+    settings = Settings(
+        home=str(scratch / "home"),
+        kafka_port=free_port(),
+        kafka_controller_port=free_port(),
+        trigger=timedelta(seconds=1),
+    )
+    node = embedded.embedded_broker(settings)
+    embedded.start(node)
+    try:
+        results = measure_all(settings, scratch, arguments.events, arguments.runs)
+    finally:
+        embedded.stop(node)
+        shutil.rmtree(scratch, ignore_errors=True)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
+        return
+    table = Table("what", "measured", "ratio", "wanted", title="ingest")
+    for row in results["rows"]:
+        table.add_row(*map(str, row))
+    Console().print(table)
+
+
+def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> dict[str, Any]:
+    spark = spark_session(settings, "bench")
+    plain = replace(SOURCE, event_id=None)
+    for topic in (str(SOURCE.kafka_topic), "live"):
+        create_topic(settings, topic)
+    fill(spark, settings, str(SOURCE.kafka_topic), 0, events)
+    noop_rate(spark, settings, events, scratch)
+    limit = best(lambda: noop_rate(spark, settings, events, scratch), runs)
+    without = best(lambda: ingest_rate(spark, settings, plain, events), runs)
+    with_dedup = best(lambda: ingest_rate(spark, settings, SOURCE, events), runs)
+    catch_up_memory = memory_of(spark)
+    live = replace(SOURCE, name="live", kafka_topic="live")
+    with steady_load(spark, settings, "live"):
+        native = native_sink(spark, settings, scratch)
+        ours_plain = braid_live(spark, settings, replace(live, event_id=None, name="live_plain"))
+        ours = braid_live(spark, settings, live)
+    return {
+        "events": events,
+        "rows": [
+            ["catch-up: Kafka + from_json, noop", f"{limit:,.0f}/s", "1", ""],
+            ["catch-up: ingest without dedup", f"{without:,.0f}/s", f"{without / limit:.2f}", ">= 0.50"],
+            ["catch-up: ingest with dedup", f"{with_dedup:,.0f}/s", f"{with_dedup / limit:.2f}", ">= 0.35"],
+            ["live: native Delta sink", f"{native:,.0f} ms", "1", ""],
+            ["live: ingest without dedup", f"{ours_plain:,.0f} ms", f"{ours_plain / native:.2f}", "<= 0.50"],
+            ["live: ingest with dedup", f"{ours:,.0f} ms", f"{ours / native:.2f}", ""],
+            ["memory of the driver after catch-up", f"{catch_up_memory:.1f} GiB", "", "<= 4"],
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

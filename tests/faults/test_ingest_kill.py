@@ -1,0 +1,152 @@
+"""Ingest is killed at any moment, the broker is restarted under load: nothing is lost, nothing is counted twice."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import uuid
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from braid.log import Log
+from braid.produce.run import Plan, run
+from braid.produce.sender import kafka_outlet
+from braid.produce.weblog import Weblog, weblog
+from braid.settings import Settings
+from examples.weblog import requests
+from infra import broker as embedded
+from speed_layer.ingest import ingest
+from speed_layer.ledger import take_stock
+from tests.conftest import free_port
+from tests.waiting import until
+
+KILLS = 10
+BRAID = str(Path(sys.executable).with_name("braid"))
+
+
+def produce(
+    bootstrap: str, topic: str, truth: Path, seed: int, events: int, rate: float = 0
+) -> dict[str, Any]:
+    """Late, duplicate and malformed events; the answer to what was acknowledged."""
+    options = Weblog(events=events, seed=seed, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
+    plan = Plan(weblog(options), asdict(options) | {"start": str(options.start)}, None, requests.zone)
+    run(plan, kafka_outlet(bootstrap, topic, 3), rate=rate, truth_file=truth, on_ack=lambda record: None)
+    answer: dict[str, Any] = json.loads(truth.read_text())
+    return answer
+
+
+def accepted_ids(spark: Any, log: Log) -> list[str]:
+    rows = spark.read.format("delta").load(log.table).where("_error is null")
+    return sorted(row.id for row in rows.select("id").collect())
+
+
+def start_ingest(environment: dict[str, str]) -> "subprocess.Popen[str]":
+    """Returns once its query runs: every later moment is one at which it may be killed."""
+    process = subprocess.Popen(
+        [BRAID, "ingest"], env=os.environ | environment, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if "ingest started" in line:
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            return process
+    raise AssertionError("".join(seen))
+
+
+def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+    spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path
+) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    topic = f"t-{uuid.uuid4().hex}"
+    definitions = tmp_path / "definitions.py"
+    definitions.write_text(
+        "from dataclasses import replace\nfrom examples import weblog\n"
+        f"requests = replace(weblog.requests, kafka_topic={topic!r})\n"
+    )
+    environment = {
+        "BRAID_HOME": str(home),
+        "BRAID_DEFINITIONS": str(definitions),
+        "BRAID_KAFKA_BOOTSTRAP": broker.bootstrap,
+        "BRAID_TRIGGER": "0 seconds",
+        "BRAID_SPARK_MASTER": "local[2]",
+        "BRAID_SPARK_MEMORY": "1g",
+    }
+    true_ids: list[str] = []
+    for kill in range(KILLS):
+        answer = produce(broker.bootstrap, topic, tmp_path / f"truth-{kill}", seed=kill, events=2000)
+        true_ids += answer["ids"]
+        process = start_ingest(environment)
+        pause = threading.Event()
+        # Not a wait for something to be ready: the moment itself is what is tried.
+        pause.wait(moments.uniform(0, 6))
+        process.kill()
+        process.wait()
+    settings = Settings(
+        home=str(home),
+        kafka_bootstrap=broker.bootstrap,
+        spark_master="local[2]",
+        definitions=str(definitions),
+    )
+    log = Log(replace(requests, kafka_topic=topic), settings)
+    ingest(spark, [log.source], settings, once=True)
+    books = take_stock(spark, log)
+    assert books.balanced, books
+    assert accepted_ids(spark, log) == sorted(true_ids)
+
+
+@pytest.mark.parametrize("how", ["clean", "kill -9"])
+def test_a_broker_that_is_restarted_under_load_loses_nothing(
+    spark: Any, home: Path, tmp_path: Path, how: str
+) -> None:
+    node = embedded.Broker(tmp_path / "broker", free_port(), free_port())
+    settings = Settings(home=str(home), kafka_bootstrap=node.bootstrap, spark_master="local[2]")
+    log = Log(requests, settings)
+    first = embedded.start(node)
+    stop, answers = threading.Event(), []
+    topic = str(requests.kafka_topic)
+    try:
+        produce(node.bootstrap, topic, tmp_path / "first", seed=1, events=500)
+        ingesting = threading.Thread(target=ingest, args=(spark, [requests], settings), kwargs={"stop": stop})
+        ingesting.start()
+        until(lambda: Path(log.checkpoint, "commits", "0").exists())
+
+        def load() -> None:
+            answers.append(produce(node.bootstrap, topic, tmp_path / "second", seed=2, events=6000, rate=800))
+
+        sending = threading.Thread(target=load)
+        sending.start()
+        until(lambda: Path(log.checkpoint, "commits", "2").exists())
+        if how == "clean":
+            embedded.stop(node)
+        else:
+            assert first.pid is not None
+            process = psutil.Process(first.pid)
+            process.kill()
+            process.wait(10)
+        embedded.start(node)
+        sending.join()
+        until(lambda: accepted_count(spark, log) >= len(answers[0]["ids"]))
+        stop.set()
+        ingesting.join()
+        ingest(spark, [requests], settings, once=True)
+        books = take_stock(spark, log)
+    finally:
+        stop.set()
+        embedded.stop(node)
+    assert books.balanced, books
+    first_ids = json.loads((tmp_path / "first").read_text())["ids"]
+    assert accepted_ids(spark, log) == sorted([*first_ids, *answers[0]["ids"]])
+
+
+def accepted_count(spark: Any, log: Log) -> int:
+    return int(spark.read.format("delta").load(log.table).where("_error is null").count())

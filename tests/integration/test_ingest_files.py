@@ -1,0 +1,105 @@
+"""Files dropped into a folder are read once, line by line, and accounted for like Kafka's records."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from braid import Source
+from braid.errors import BraidError
+from braid.log import Log
+from braid.settings import Settings
+from speed_layer import recovery
+from speed_layer.ingest import ingest
+from speed_layer.ledger import take_stock
+
+CSV = 'id,time,title\n1,2024-01-01T10:00:00Z,engineer\n2,2024-01-01T11:00:00Z,"artist, free"\n'
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def log(home: Path, drop: Path) -> Log:
+    source = Source(
+        name="people", files=f"{drop}/*.csv", format="csv", schema="id string, time timestamp, title string",
+        event_time="time", event_id="id",
+    )  # fmt: skip
+    return Log(source, Settings(home=str(home), spark_master="local[2]"))
+
+
+def run(spark: Any, log: Log) -> None:
+    ingest(spark, [log.source], log.settings, once=True)
+
+
+def table(spark: Any, log: Log) -> Any:
+    return spark.read.format("delta").load(log.table)
+
+
+def titles(spark: Any, log: Log) -> dict[str, str]:
+    return {row.id: row.title for row in table(spark, log).where("_error is null").collect()}
+
+
+def test_files_are_read_once_as_they_arrive(spark: Any, log: Log, drop: Path) -> None:
+    (drop / "a.csv").write_text(CSV)
+    (drop / "ignored.txt").write_text("not for us")
+    run(spark, log)
+    (drop / "b.csv").write_text(
+        "\ufeffid,time,title\r\n3,2024-01-02T10:00:00Z,cook\r\n\r\n1,2024-01-02T10:00:00Z,twin\r\n"
+    )
+    old = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
+    (drop / "old.csv").write_text("4,2024-01-02T10:00:00Z,without a header\n5,2024-01-02T10:00:00Z\n")
+    os.utime(drop / "old.csv", (old, old))
+    run(spark, log)
+    run(spark, log)
+    assert titles(spark, log) == {"1": "engineer", "2": "artist, free", "3": "cook", "4": "without a header"}
+    reasons = [row._error for row in table(spark, log).where("_error is not null").collect()]
+    assert reasons == ["unparsable: not one line of 3 CSV fields"]
+    books = take_stock(spark, log)
+    assert books.balanced, books
+    assert sum(account.duplicates for account in books.accounts) == 1
+    assert sum(account.consumed for account in books.accounts) == 6
+
+
+def test_a_header_in_another_order_puts_the_whole_file_into_quarantine(
+    spark: Any, log: Log, drop: Path
+) -> None:
+    (drop / "swapped.csv").write_text("title,time,id\nengineer,2024-01-01T10:00:00Z,1\n")
+    run(spark, log)
+    reasons = {row._error for row in table(spark, log).collect()}
+    assert reasons == {"unparsable: the header of its file is not id,time,title"}
+    assert take_stock(spark, log).balanced
+
+
+def test_json_lines_are_read_too(spark: Any, log: Log, drop: Path) -> None:
+    log = replace(log, source=replace(log.source, files=f"{drop}/*.jsonl", format="json"))
+    (drop / "a.jsonl").write_text('{"id": "1", "time": "2024-01-01T10:00:00Z", "title": "x"}\n{"id": \n')
+    run(spark, log)
+    assert titles(spark, log) == {"1": "x"}
+    assert table(spark, log).where("_error is not null").count() == 1
+
+
+def test_a_new_checkpoint_reads_only_the_files_that_the_log_lacks(spark: Any, log: Log, drop: Path) -> None:
+    (drop / "a.csv").write_text(CSV)
+    run(spark, log)
+    Path(log.checkpoint).rename(f"{log.checkpoint}.elsewhere")
+    (drop / "b.csv").write_text("id,time,title\n9,2024-01-02T10:00:00Z,cook\n")
+    with pytest.raises(BraidError, match="braid recover people"):
+        run(spark, log)
+    recovery.recover(spark, log, recovery.plan(spark, log))
+    run(spark, log)
+    assert table(spark, log).count() == 3
+    assert take_stock(spark, log).balanced
+
+
+def test_a_folder_that_is_not_there_is_named(spark: Any, log: Log) -> None:
+    away = replace(log, source=replace(log.source, files="/no/such/folder/*.csv"))
+    with pytest.raises(BraidError, match="there is no folder '/no/such/folder'"):
+        run(spark, away)
