@@ -25,12 +25,18 @@ class Storage:
         return sorted(entry.getPath().getName() for entry in system.listStatus(path))
 
     def read(self, uri: str) -> str:
+        """The file's text; OSError where it cannot be read whole (missing, or its checksum does not fit)."""
+        from py4j.protocol import Py4JJavaError
+
         system, path = self._open(uri)
-        stream = system.open(path)
         try:
-            return bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
+            stream = system.open(path)
+            try:
+                return bytes(stream.readAllBytes()).decode()
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise OSError(f"cannot read {uri}: {error.java_exception.getMessage()}") from None
 
     def write(self, uri: str, text: str) -> None:
         """Replaces the file in one step: a reader sees the old text or the new one."""

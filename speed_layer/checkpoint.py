@@ -38,8 +38,7 @@ class Checkpoint:
 
     def last_batch(self) -> int | None:
         """The newest batch that was planned."""
-        numbers = [int(name) for name in self.storage.names(f"{self.folder}/offsets") if name.isdigit()]
-        return max(numbers, default=None)
+        return max(self._numbers("offsets"), default=None)
 
     def plan(self, batch: int) -> Plan:
         plan: Plan = self._json(f"{self.folder}/offsets/{batch}", _parse_plan)
@@ -55,18 +54,19 @@ class Checkpoint:
     def verify(self) -> None:
         """Refuses a checkpoint that cannot be read, before Spark meets it in the middle of a start."""
         self.query_id()
-        last = self.last_batch()
-        if last is not None:
-            for batch in range(max(0, last - 1), last + 1):
-                self.plan(batch)
-            done = [int(name) for name in self.storage.names(f"{self.folder}/commits") if name.isdigit()]
-            if done:
-                self._json(f"{self.folder}/commits/{max(done)}", lambda text: json.loads(text.split("\n")[1]))
+        # Spark reads the newest two plans and the newest commit when it starts.
+        for batch in self._numbers("offsets")[-2:]:
+            self.plan(batch)
+        for batch in self._numbers("commits")[-1:]:
+            self._json(f"{self.folder}/commits/{batch}", lambda text: json.loads(text.split("\n")[1]))
+
+    def _numbers(self, folder: str) -> list[int]:
+        return sorted(int(name) for name in self.storage.names(f"{self.folder}/{folder}") if name.isdigit())
 
     def _json(self, file: str, parse: Any) -> Any:
         try:
             return parse(self.storage.read(file))
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, IndexError, TypeError, OSError):
             raise BraidError(f"the checkpoint file {file} is damaged. {self.mend}") from None
 
 

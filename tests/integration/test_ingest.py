@@ -194,7 +194,9 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_mended(
     run(spark, log)
     newest = max(Path(log.checkpoint).glob(file))
     newest.write_text("v1\n{")
-    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    if file != "offsets/*":
+        # With its checksum gone as well, only what is written in it tells.
+        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
     send(broker.bootstrap, topic, [event("b")])
     with pytest.raises(BraidError, match=r"is damaged.*`braid recover requests`"):
         run(spark, log)

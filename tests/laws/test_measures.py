@@ -20,7 +20,10 @@ VIEW = harness.view(all_time())
 FROM, TO = datetime(2024, 3, 9, tzinfo=UTC), datetime(2024, 3, 12, tzinfo=UTC)
 EVENT = st.tuples(harness.event_strategy(harness.instants(FROM, TO)), st.integers(0, 3))
 # One Spark job takes a second however small it is, so that an example is many groups of events at once.
-CASES = st.lists(st.lists(EVENT, min_size=1, max_size=9), min_size=30, max_size=50)
+# Hypothesis begins with the simplest example, which is the same event in every group: not worth a job.
+CASES = st.lists(st.lists(EVENT, min_size=1, max_size=9), min_size=30, max_size=50).filter(
+    lambda cases: len({repr(event) for case in cases for event in case}) > len(cases)
+)
 
 
 def flat(cases: list[list[tuple[harness.twin.Event, int]]]) -> list[harness.twin.Event]:
@@ -37,7 +40,7 @@ def parts_of(prepared: pa.Table, seed: int) -> list[pa.Table]:
 
 
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -45,7 +45,7 @@ EVENTS = st.lists(
     ),
     min_size=100,
     max_size=150,
-)
+).filter(lambda drawn: len(set(drawn)) > len(drawn) // 2)  # Hypothesis begins with copies of one event
 
 
 def as_events(drawn: list[tuple[datetime, int, int, int, int]]) -> list[harness.twin.Event]:
@@ -58,7 +58,7 @@ def as_events(drawn: list[tuple[datetime, int, int, int, int]]) -> list[harness.
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @settings(
-    max_examples=1,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],
@@ -76,7 +76,7 @@ def test_windows_around_a_change_of_the_clock_equal_brute_force(
     harness.assert_equals_twin(view, in_arrow, events)
 
 
-MANY = ("1 minute", "5 minutes every minute", "1 hour", "1 day", "14 days every 7", "session", "all time")
+MANY = ("1 minute", "5 minutes every minute", "1 day", "session", "all time")
 
 
 @pytest.mark.parametrize("name", MANY)
