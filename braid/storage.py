@@ -11,6 +11,7 @@ class Storage:
 
     def __init__(self, spark: "SparkSession") -> None:
         self._jvm: Any = spark._jvm
+        self._gateway: Any = spark.sparkContext._gateway
         self._conf = spark._jsc.hadoopConfiguration()
 
     def exists(self, uri: str) -> bool:
@@ -47,8 +48,11 @@ class Storage:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        system.delete(path, False)
-        system.rename(draft, path)
+        options = self._jvm.org.apache.hadoop.fs.Options.Rename
+        overwrite = self._gateway.new_array(options, 1)
+        overwrite[0] = options.OVERWRITE
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(system.getUri(), self._conf)
+        context.rename(draft, path, overwrite)
 
     def make_folder(self, uri: str) -> None:
         system, path = self._open(uri)

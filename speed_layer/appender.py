@@ -64,11 +64,12 @@ class Appender:
             if self.stopping.is_set():
                 raise Stopping
             query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
-            plan = self.checkpoint.plan(batch)
+            plan, before = self.checkpoint.plan(batch), self._plan or self._plan_before(batch)
+            self._plan = plan
             if self._is_committed(query, batch, plan):
                 _run_through(rows)
                 return
-            if batch > 0 and plan.ends == self.checkpoint.plan(batch - 1).ends:
+            if before is not None and plan.ends == before.ends:
                 # Spark planned this batch only to advance its watermark: there is nothing to append.
                 _run_through(rows)
                 return
@@ -94,6 +95,9 @@ class Appender:
             if self.last is not None and not self.last.beat:
                 epoch = self.last.epoch + self.log.settings.epoch
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+
+    def _plan_before(self, batch: int) -> Plan | None:
+        return self.checkpoint.plan(batch - 1) if batch > 0 else None
 
     def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
         last = self.last
@@ -125,7 +129,7 @@ class Appender:
         topic = self.log.source.kafka_topic
         end = plan.kafka_end(topic)
         known = self.last.start if self.last else {}
-        first = self.checkpoint.first_offsets(topic)
+        first = {} if known.keys() >= end.keys() else self.checkpoint.first_offsets(topic)
         start = {partition: known.get(partition, max(0, first.get(partition, 0))) for partition in end}
         epoch = next_epoch(self.last.epoch if self.last else None, self.clock(), self.log.settings.epoch)
         settled = self._settled() if self.last else None
@@ -165,6 +169,7 @@ class Appender:
         return self.spark.createDataFrame([], log_schema(self.log.source))
 
     _columns: list[str] = field(default_factory=list)
+    _plan: Plan | None = None
 
 
 def _run_through(rows: "DataFrame") -> Any:

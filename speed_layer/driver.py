@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from braid.errors import BraidError
+from braid.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +24,12 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def only_driver(spark: "SparkSession", home: Path, job: str) -> Iterator[None]:
-    """Holds the job for as long as the block runs."""
-    file = home / "drivers" / job
+def only_driver(spark: "SparkSession", settings: Settings, job: str) -> Iterator[None]:
+    """Holds the job for as long as the block runs. A shared BRAID_HOME has no such lock: use the strict setting."""
+    if not settings.home_is_local:
+        yield
+        return
+    file = settings.local_home() / "drivers" / job
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+") as lock:
         try:

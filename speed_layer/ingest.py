@@ -75,6 +75,7 @@ class Job:
         )
         self.appender.begin()
         recovery.refuse_lost_checkpoint(self.log, checkpoint, self.appender.last, takeover)
+        self._tune_parquet()
         rows = self._plan(takeover)
         writer = rows.writeStream.queryName(f"ingest {source.name}").foreachBatch(self.appender.append)
         writer = writer.option("checkpointLocation", self.log.checkpoint)
@@ -84,11 +85,17 @@ class Job:
         ).start()
         logger.info("ingest started", source=source.name, log=self.log.table)
 
+    def _tune_parquet(self) -> None:
+        """Values that hardly repeat are not worth a dictionary: building one takes a fifth of the writing."""
+        hadoop = self.spark._jsc.hadoopConfiguration()
+        for column in ("_offset", self.source.event_id):
+            hadoop.set(f"parquet.enable.dictionary#{column}", "false")
+
     def _plan(self, takeover: "recovery.Takeover | None") -> "DataFrame":
         start = recovery.starting_positions(self.log, takeover)
         arriving = records.stream(self.spark, self.log, start)
-        if not self.source.keep_unknown:
-            arriving = arriving.observe(DRIFT, unknown_fields(self.source).alias("fields"))
+        if drift := unknown_fields(self.source):
+            arriving = arriving.observe(DRIFT, *drift)
         return dedup.drop_duplicates(self.source, parse(self.source, arriving), self.appender.floor)
 
     def _counted(self, batch: int) -> Counted | None:
@@ -100,8 +107,8 @@ class Job:
                 operators = progress.stateOperators()
                 dropped = operators[0].customMetrics().get("numDroppedDuplicateRows") if len(operators) else 0
                 observed: Any = progress.observedMetrics().get(DRIFT)
-                found = list(observed.getList(0)) if observed is not None else []
-                names = {name for text in found for name in text.split("\u0000")}
+                found = [observed.get(i) for i in range(observed.size())] if observed is not None else []
+                names = {name for text in found if text for name in text.split("\u0000")}
                 if names - set(self.appender.last.unknown_fields if self.appender.last else ()):
                     logger.warning("unknown fields", source=self.source.name, fields=sorted(names))
                 return Counted(int(dropped or 0), tuple(names))
@@ -132,9 +139,8 @@ def ingest(
     stop = stop or threading.Event()
     jobs = [Job(spark, Log(source, settings), clock) for source in sources]
     with ExitStack() as held:
-        if settings.home_is_local:
-            for job in jobs:
-                held.enter_context(only_driver(spark, settings.local_home(), f"ingest-{job.source.name}"))
+        for job in jobs:
+            held.enter_context(only_driver(spark, settings, f"ingest-{job.source.name}"))
         try:
             for job in jobs:
                 job.start(once)
@@ -167,8 +173,12 @@ def _watch(jobs: list[Job], once: bool, stop: threading.Event) -> None:
 
 def _mind(job: Job, failure: Exception, once: bool) -> None:
     error = explain(job, failure)
-    if once or isinstance(error, BraidError):
+    if isinstance(error, BraidError):
         raise error
+    if once:
+        raise BraidError(
+            f"ingest of source {job.source.name!r} failed: {error}. Nothing is lost: run it again."
+        )
     job.query = None
     job.backoff = min(max(FIRST_BACKOFF, job.backoff * 2), LAST_BACKOFF)
     job.retry_at = time.monotonic() + job.backoff

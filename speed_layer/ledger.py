@@ -84,9 +84,12 @@ def take_stock(spark: "SparkSession", log: Log) -> Ledger:
         consumed, found, waiting = evidence.from_files(log, rows, held)
         violations = []
     found, unproven = settle(found, newest)
-    violations += [*_repeated(held), *_batches_twice(known)]
+    violations += [*_repeated(rows), *_batches_twice(known)]
     violations += _violations("lost", found.lost, "consumed, but neither in the log nor a duplicate of it")
     violations += _violations("gap", found.deleted, "deleted by Kafka's retention before it was read")
+    violations += _violations(
+        "unproven", unproven, "deleted by Kafka since, and a crash took the count of duplicates"
+    )
     return Ledger(
         source=log.source.name,
         accounts=_accounts(held, consumed, found, unproven),
@@ -141,8 +144,8 @@ def _violations(kind: str, places: frozenset[Place], says: str) -> list[Violatio
     return [Violation(kind, partition, first, last, says) for partition, first, last in ranges(places)]
 
 
-def _repeated(held: "DataFrame") -> list[Violation]:
-    repeated = held.groupBy("_partition", "_offset").count().where("count > 1").limit(SHOWN)
+def _repeated(rows: "DataFrame") -> list[Violation]:
+    repeated = rows.groupBy("_partition", "_offset").count().where("count > 1").limit(SHOWN)
     return _violations("repeated", evidence.places(repeated), "in the log more than once")
 
 

@@ -6,7 +6,8 @@ which field is to blame: those expressions stand in branches that Spark evaluate
 
 from typing import TYPE_CHECKING
 
-from braid.ddl import quote
+from braid.ddl import is_decimal, quote
+from braid.events import as_one
 from braid.source import Source
 
 if TYPE_CHECKING:
@@ -23,14 +24,12 @@ def parse(source: Source, records: "DataFrame") -> "DataFrame":
     text = F.col("_value").cast("string")
     read = _json if source.format == "json" else _csv
     rows = records.withColumn("_read", read(source, text))
-    event = F.col("_read.event")
     rows = rows.select(
         "_partition", "_offset", "_arrival", "_value", "_refused", *_unknown(source, text), "_read",
-        *(_typed(source, name, event).alias(name) for name in source.columns),
+        *(_typed(source, name).alias(name) for name in source.columns),
     )  # fmt: skip
-    rows = rows.withColumn("_error", _reason(source, text))
+    rows = rows.withColumn("_error", F.when(~_is_good(source, text), _reason(source, text)))
     accepted = F.col("_error").isNull()
-    zone = F.lit(source.timezone)
     # A rejected record's clock is not to be believed: it lies in the day of its arrival.
     when = F.when(accepted, F.col(quote(source.event_time))).otherwise(F.col("_arrival"))
     return rows.select(
@@ -38,22 +37,34 @@ def parse(source: Source, records: "DataFrame") -> "DataFrame":
         *(["_unknown"] if source.keep_unknown else []),
         "_partition", "_offset", "_arrival", "_error",
         F.when(~accepted, F.coalesce("_value", F.lit(b""))).alias("_raw"),
-        F.to_date(F.from_utc_timestamp(when, zone)).alias("day"),
+        F.to_date(F.from_utc_timestamp(when, F.lit(source.timezone))).alias("day"),
     )  # fmt: skip
 
 
 def _json(source: Source, text: "Column") -> "Column":
-    """{event, corrupt, n}: wrapped as a list, a record with anything behind its object is not read in half."""
+    """The fields, and `_corrupt`: the text if it is not one JSON object whose fields have the schema's types.
+
+    Spark stops reading at the end of the first object. Where there may be something behind it (more than one closing
+    brace, or an end that is none) the record is read as a list of one, which it must then be.
+    """
     from pyspark.sql import functions as F
 
-    fields = ", ".join(f"{quote(name)}: {_read_as(type_)}" for name, type_ in source.columns.items())
-    schema = f"r array<struct<{fields}>>, {_CORRUPT} string"
-    read = F.from_json(F.concat(F.lit('{"r":['), text, F.lit("]}")), schema, _STRICT_JSON)
-    return F.struct(
-        read["r"][0].alias("event"),
-        read[_CORRUPT].isNotNull().alias("corrupt"),
-        F.coalesce(F.size(read["r"]), F.lit(0)).alias("n"),
+    fields = {name: _read_as(type_) for name, type_ in source.columns.items()}
+    plain = ", ".join(f"{quote(name)} {type_}" for name, type_ in fields.items())
+    read = F.from_json(text, f"{plain}, {_CORRUPT} string", _STRICT_JSON)
+    nested = ", ".join(f"{quote(name)}: {type_}" for name, type_ in fields.items())
+    listed = F.from_json(
+        F.concat(F.lit('{"r":['), text, F.lit("]}")),
+        f"r array<struct<{nested}>>, {_CORRUPT} string",
+        _STRICT_JSON,
     )
+    first = listed["r"][0]
+    corrupt = F.when(listed[_CORRUPT].isNotNull() | (F.size(listed["r"]) != 1) | first.isNull(), text)
+    as_list = F.struct(*(first[name].alias(name) for name in fields), corrupt.alias(_CORRUPT))
+    # Counting braces by what is left without them looks clumsy, and is four times as fast as looking for a second.
+    braces = F.octet_length(text) - F.octet_length(F.replace(text, F.lit("}"), F.lit("")))
+    doubtful = (braces != 1) | ~F.endswith(text, F.lit("}"))
+    return F.when(doubtful, as_list).otherwise(read)
 
 
 def _csv(source: Source, text: "Column") -> "Column":
@@ -61,12 +72,7 @@ def _csv(source: Source, text: "Column") -> "Column":
 
     fields = ", ".join(f"{quote(name)} {_read_as(type_)}" for name, type_ in source.columns.items())
     options = {"sep": source.delimiter, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    read = F.from_csv(text, f"{fields}, {_CORRUPT} string", options)
-    return F.struct(
-        F.struct(*(read[name].alias(name) for name in source.columns)).alias("event"),
-        read[_CORRUPT].isNotNull().alias("corrupt"),
-        F.lit(1).alias("n"),
-    )
+    return F.from_csv(text, f"{fields}, {_CORRUPT} string", options)
 
 
 def _as_text(source: Source, text: "Column") -> "Column":
@@ -80,13 +86,36 @@ def _as_text(source: Source, text: "Column") -> "Column":
 
 
 def _read_as(type_name: str) -> str:
-    # Times are parsed from text: in the schema they would be slower, and know one format only.
-    return "string" if type_name == "timestamp" else type_name
+    return "string" if _from_text(type_name) else type_name
 
 
-def _typed(source: Source, name: str, event: "Column") -> "Column":
-    value = event[name]
-    return _timestamp(source, value) if source.columns[name] == "timestamp" else value
+def _from_text(type_name: str) -> bool:
+    """Times, because in the schema they would be slower and know one format only; decimals, because there they would
+    be rounded to their scale without a word."""
+    return type_name == "timestamp" or is_decimal(type_name)
+
+
+def _typed(source: Source, name: str) -> "Column":
+    value, type_ = _field(name), source.columns[name]
+    if type_ == "timestamp":
+        return _timestamp(source, value)
+    return _decimal(value, type_) if is_decimal(type_) else value
+
+
+def _decimal(text: "Column", type_name: str) -> "Column":
+    """The number if the type holds all of its digits, else null."""
+    from pyspark.sql import functions as F
+
+    precision, scale = map(int, type_name.removeprefix("decimal(").removesuffix(")").split(","))
+    number, whole = text.try_cast(type_name), text.try_cast(f"decimal(38,{38 - (precision - scale)})")
+    return F.when(number == whole, number)
+
+
+def _field(name: str) -> "Column":
+    """A field as it was read, before times are."""
+    from pyspark.sql import functions as F
+
+    return F.col("_read")[name]
 
 
 def _timestamp(source: Source, text: "Column") -> "Column":
@@ -120,29 +149,33 @@ def _in_zone(source: Source, moment: "Column", text: "Column") -> "Column":
     return F.when(names_zone, moment).otherwise(F.to_utc_timestamp(moment, F.lit(source.timezone)))
 
 
-def _reason(source: Source, text: "Column") -> "Column":
-    """Why a record cannot be counted, or null. The first reason that applies is the one that is recorded."""
+def _is_good(source: Source, text: "Column") -> "Column":
+    """All that must hold of an event, in one expression: the reasons are looked for only where it does not."""
     from pyspark.sql import functions as F
 
-    corrupt, n = F.col("_read.corrupt"), F.col("_read.n")
+    when = F.col(quote(source.event_time))
+    readable = F.col("_refused").isNull() & F.col("_read").isNotNull() & _field(_CORRUPT).isNull()
+    in_range = (when >= F.lit(source.earliest)) & (when <= F.col("_arrival") + F.lit(source.ahead))
+    good = readable & F.is_valid_utf8(text) & in_range & _unread(source).isNull()
+    for sql in source.rules.values():
+        # As with a CHECK in SQL, what cannot be decided does not break a rule.
+        good &= F.coalesce(F.expr(as_one(sql)), F.lit(True))
+    return F.coalesce(good, F.lit(False))
+
+
+def _reason(source: Source, text: "Column") -> "Column":
+    """Why a record cannot be counted. The first reason that applies is the one that is recorded."""
+    from pyspark.sql import functions as F
+
     when = F.col(quote(source.event_time))
     kind = "JSON object" if source.format == "json" else f"line of {len(source.columns)} CSV fields"
-    unreadable = corrupt | (n != 1) | F.col("_read.event").isNull()
-    written = F.col("_read.event")
-    bad_times = [
-        F.when(
-            F.col(quote(name)).isNull() & written[name].isNotNull(), f"wrong type: {name} is not timestamp"
-        )
-        for name, type_ in source.columns.items()
-        if type_ == "timestamp"
-    ]
-    bad_time = F.coalesce(*bad_times)
+    unreadable = F.col("_read").isNull() | _field(_CORRUPT).isNotNull()
     reason = (
         F.when(F.col("_refused").isNotNull(), F.col("_refused"))
         .when(F.col("_value").isNull() | (F.length(F.trim(text)) == 0), "unparsable: empty record")
         .when(~F.is_valid_utf8(text), "unparsable: not UTF-8")
         .when(unreadable, _blame(source, text, f"unparsable: not one {kind}"))
-        .when(bad_time.isNotNull(), bad_time)
+        .when(_unread(source).isNotNull(), _unread(source))
         .when(when.isNull(), "no event time")
         .when(when < F.lit(source.earliest), f"clock out of range: before {source.not_before}")
         .when(
@@ -151,8 +184,23 @@ def _reason(source: Source, text: "Column") -> "Column":
         )
     )
     for rule, sql in source.rules.items():
-        reason = reason.when(~F.expr(f"({sql}\n)"), f"broken rule: {rule}")
+        reason = reason.when(~F.expr(as_one(sql)), f"broken rule: {rule}")
     return reason
+
+
+def _unread(source: Source) -> "Column":
+    """The first time or decimal that is written but could not be read; null when there is none."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(
+        *(
+            F.when(
+                F.col(quote(name)).isNull() & _field(name).isNotNull(), f"wrong type: {name} is not {type_}"
+            )
+            for name, type_ in source.columns.items()
+            if _from_text(type_)
+        )
+    )
 
 
 def _blame(source: Source, text: "Column", otherwise: str) -> "Column":
@@ -160,10 +208,10 @@ def _blame(source: Source, text: "Column", otherwise: str) -> "Column":
     from pyspark.sql import functions as F
 
     written = _as_text(source, text)
-    one_object = F.col("_read.event").isNotNull() & (F.col("_read.n") == 1)
+    some_field = F.coalesce(*(_field(name).cast("string") for name in source.columns)).isNotNull()
     culprits = [
         F.when(
-            one_object & written[name].isNotNull() & F.col("_read.event")[name].isNull(),
+            some_field & written[name].isNotNull() & _field(name).isNull(),
             f"wrong type: {name} is not {type_}",
         )
         for name, type_ in source.columns.items()
@@ -182,13 +230,17 @@ def _unknown(source: Source, text: "Column") -> "list[Column]":
     return [F.when(F.size(extra) > 0, F.to_json(extra)).alias("_unknown")]
 
 
-def unknown_fields(source: Source) -> "Column":
-    """An aggregate over raw records: the sets of unknown fields in one record of a hundred, and in every first one."""
+def unknown_fields(source: Source) -> "list[Column]":
+    """Aggregates over raw records: the unknown fields of one record in a hundred, first and last in the alphabet.
+
+    A set of them all would be dearer than parsing; what a batch does not show, the next ones do.
+    """
     from pyspark.sql import functions as F
 
-    if source.format != "json":
-        return F.collect_set(F.lit(None).cast("string"))
+    if source.format != "json" or source.keep_unknown:
+        return []
     names = F.json_object_keys(F.col("_value").cast("string"))
-    unknown = F.array_join(F.array_except(names, F.array(*map(F.lit, source.columns))), "\u0000")
+    unknown = F.array_except(names, F.array(*map(F.lit, source.columns)))
     sampled = F.pmod(F.col("_offset"), F.lit(100)) == 0
-    return F.collect_set(F.when(sampled, F.nullif(unknown, F.lit(""))))
+    found = F.when(sampled, F.nullif(F.array_join(F.array_sort(unknown), "\u0000"), F.lit("")))
+    return [F.min(found).alias("least"), F.max(found).alias("most")]

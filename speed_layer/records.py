@@ -4,6 +4,7 @@ Every record has a place that is its own for ever: a Kafka partition and offset,
 inbox and a number. Conservation is proved over places.
 """
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,11 @@ def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFra
     else:
         folder, pattern = folder_of(source)
         files = spark.readStream.format("binaryFile").option("pathGlobFilter", pattern)
-        arriving = from_files(files.option("maxFileAge", NEVER).load(folder), source)
-        arriving = _not_before(arriving, start or {})
+        arriving = _not_before(from_files(files.option("maxFileAge", NEVER).load(folder), source), start)
     inbox = (
         spark.readStream.schema(INBOX_SCHEMA).option("maxFileAge", NEVER).option("recursiveFileLookup", True)
     )
-    return arriving.unionByName(from_inbox(inbox.json(log.inbox)))
+    return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
 
 def from_kafka(rows: "DataFrame") -> "DataFrame":
@@ -146,22 +146,16 @@ def folder_of(source: Source) -> tuple[str, str]:
 def _kafka_stream(
     spark: "SparkSession", source: Source, settings: Settings, start: Positions | None
 ) -> "DataFrame":
-    import json
-
-    from braid.spark import local_cores
-
     reader = spark.readStream.format("kafka").options(**kafka_options(source, settings))
-    reader = reader.option(
-        "startingOffsets", json.dumps({source.kafka_topic: start}) if start else "earliest"
-    )
+    partitions = {p: offset for p, offset in (start or {}).items() if int(p) != INBOX_PARTITION}
+    begin = json.dumps({source.kafka_topic: partitions}) if start else "earliest"
+    reader = reader.option("startingOffsets", begin)
     # What retention deleted before it was read is gone whether the stream stops or not: the ledger reports it.
-    reader = reader.option("failOnDataLoss", "false").option("includeHeaders", "false")
-    if settings.spark_master.startswith("local"):
-        reader = reader.option("minPartitions", str(local_cores(settings.spark_master)))
+    reader = reader.option("failOnDataLoss", "false")
     return reader.load()
 
 
-def _not_before(rows: "DataFrame", start: Positions) -> "DataFrame":
+def _not_before(rows: "DataFrame", start: Positions | None) -> "DataFrame":
     """Leaves out what the log already holds, when a new checkpoint takes over from a lost one."""
     from pyspark.sql import functions as F
 

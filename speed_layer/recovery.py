@@ -12,6 +12,7 @@ from braid.log import Log
 from braid.source import Source
 from braid.storage import Storage
 from speed_layer.checkpoint import Checkpoint
+from speed_layer.driver import only_driver
 from speed_layer.kafka import require_topic
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
     if taken is None or not log.source.kafka_topic:
         return taken.start if taken else None
     partitions = require_topic(log.source, log.settings)
-    return {str(partition): taken.start.get(str(partition), EARLIEST) for partition in partitions}
+    return {str(p): EARLIEST for p in partitions} | taken.start
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,12 @@ class Recovery:
 def plan(spark: "SparkSession", log: Log, now: datetime | None = None) -> Recovery:
     last = newest_commit(spark, log.table) if logs.exists(spark, log) else None
     stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S")
-    start = last.end if last else {}
-    if last and not log.source.kafka_topic:
-        start = _lines_in_log(spark, log)
+    # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds.
+    start = _next_places(spark, log) | last.end if last else {}
+    ends = sorted(last.end.items()) if last else []
     where = (
-        ", ".join(f"{partition} from {offset}" for partition, offset in sorted(start.items()))
-        or "the beginning"
+        ", ".join(f"partition {partition} from {offset}" for partition, offset in ends)
+        or "from the beginning"
     )
     said = (
         f"The checkpoint {log.checkpoint} is moved aside (nothing is deleted), and the next `braid ingest` reads "
@@ -115,18 +116,19 @@ def plan(spark: "SparkSession", log: Log, now: datetime | None = None) -> Recove
 def recover(spark: "SparkSession", log: Log, planned: Recovery) -> None:
     """Each step may be repeated: a crash in between leaves a plan that can be made again."""
     storage = Storage(spark)
-    if planned.replaces is not None:
-        taken = {"replaces": planned.replaces, "start": planned.start}
-        storage.write(_file(log), json.dumps(taken))
-    if storage.exists(planned.moves):
-        storage.move(planned.moves, planned.to)
+    with only_driver(spark, log.settings, f"ingest-{log.source.name}"):
+        if planned.replaces is not None:
+            taken = {"replaces": planned.replaces, "start": planned.start}
+            storage.write(_file(log), json.dumps(taken))
+        if storage.exists(planned.moves):
+            storage.move(planned.moves, planned.to)
 
 
 def _file(log: Log) -> str:
     return f"{log.checkpoint}.takeover.json"
 
 
-def _lines_in_log(spark: "SparkSession", log: Log) -> Positions:
+def _next_places(spark: "SparkSession", log: Log) -> Positions:
     from pyspark.sql import functions as F
 
     rows = logs.read(spark, log).groupBy("_partition").agg((F.max("_offset") + 1).alias("next"))

@@ -119,7 +119,8 @@ def ledger(name: Name, json: Json = False) -> None:
         print_json(books.as_dict())
     else:
         _print_all(f"ledger of {name}", books.accounts)
-        console.print(f"waiting to be read: {books.waiting}; requeued: {books.requeued}")
+        requeued = ", ".join(f"{count} {what}" for what, count in books.requeued.items())
+        console.print(f"waiting to be read: {books.waiting}; requeued: {requeued}", highlight=False)
         _print_all("violations", books.violations[:20])
     if not books.balanced:
         raise (
@@ -175,7 +176,7 @@ def requeue_(
     if json:
         print_json({"source": name, "requeued": count})
     else:
-        console.print(f"{count} records wait in the inbox of {name}: `braid ingest` takes them from there.")
+        console.print(f"records sent to the inbox of {name}: {count}; `braid ingest` takes them from there.")
 
 
 def recover(

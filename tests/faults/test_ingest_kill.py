@@ -30,13 +30,11 @@ KILLS = 10
 BRAID = str(Path(sys.executable).with_name("braid"))
 
 
-def produce(
-    bootstrap: str, topic: str, truth: Path, seed: int, events: int, rate: float = 0
-) -> dict[str, Any]:
+def produce(bootstrap: str, topic: str, truth: Path, seed: int, events: int) -> dict[str, Any]:
     """Late, duplicate and malformed events; the answer to what was acknowledged."""
     options = Weblog(events=events, seed=seed, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
     plan = Plan(weblog(options), asdict(options) | {"start": str(options.start)}, None, requests.zone)
-    run(plan, kafka_outlet(bootstrap, topic, 3), rate=rate, truth_file=truth, on_ack=lambda record: None)
+    run(plan, kafka_outlet(bootstrap, topic, 3), rate=0, truth_file=truth, on_ack=lambda record: None)
     answer: dict[str, Any] = json.loads(truth.read_text())
     return answer
 
@@ -110,22 +108,21 @@ def test_a_broker_that_is_restarted_under_load_loses_nothing(
 ) -> None:
     node = embedded.Broker(tmp_path / "broker", free_port(), free_port())
     settings = Settings(home=str(home), kafka_bootstrap=node.bootstrap, spark_master="local[2]")
-    log = Log(requests, settings)
+    log, stop, truth = Log(requests, settings), threading.Event(), tmp_path / "second"
     first = embedded.start(node)
-    stop, answers = threading.Event(), []
-    topic = str(requests.kafka_topic)
     try:
-        produce(node.bootstrap, topic, tmp_path / "first", seed=1, events=500)
+        known = produce(node.bootstrap, str(requests.kafka_topic), tmp_path / "first", seed=1, events=500)[
+            "ids"
+        ]
         ingesting = threading.Thread(target=ingest, args=(spark, [requests], settings), kwargs={"stop": stop})
         ingesting.start()
         until(lambda: Path(log.checkpoint, "commits", "0").exists())
-
-        def load() -> None:
-            answers.append(produce(node.bootstrap, topic, tmp_path / "second", seed=2, events=6000, rate=800))
-
-        sending = threading.Thread(target=load)
-        sending.start()
-        until(lambda: Path(log.checkpoint, "commits", "2").exists())
+        command = (
+            f"produce --seed 2 --events 6000 --rate 800 --duplicates 0.05 --malformed 0.03 --truth {truth}"
+        )
+        environment = os.environ | {"BRAID_KAFKA_BOOTSTRAP": node.bootstrap}
+        sending = subprocess.Popen([BRAID, *command.split()], env=environment)
+        until(lambda: accepted_count(spark, log) > len(known))
         if how == "clean":
             embedded.stop(node)
         else:
@@ -134,18 +131,17 @@ def test_a_broker_that_is_restarted_under_load_loses_nothing(
             process.kill()
             process.wait(10)
         embedded.start(node)
-        sending.join()
-        until(lambda: accepted_count(spark, log) >= len(answers[0]["ids"]))
+        assert sending.wait() == 0
+        true_ids = sorted([*known, *json.loads(truth.read_text())["ids"]])
+        until(lambda: accepted_count(spark, log) == len(true_ids))
         stop.set()
         ingesting.join()
-        ingest(spark, [requests], settings, once=True)
         books = take_stock(spark, log)
     finally:
         stop.set()
         embedded.stop(node)
     assert books.balanced, books
-    first_ids = json.loads((tmp_path / "first").read_text())["ids"]
-    assert accepted_ids(spark, log) == sorted([*first_ids, *answers[0]["ids"]])
+    assert accepted_ids(spark, log) == true_ids
 
 
 def accepted_count(spark: Any, log: Log) -> int:

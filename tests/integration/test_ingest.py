@@ -353,6 +353,38 @@ def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
     assert [r["reason"] for r in describe(spark, mended)] == ["unparsable: not one JSON object"]
 
 
+def test_a_recovery_does_not_accept_requeued_records_again(spark: Any, log: Log, broker: Broker) -> None:
+    topic = str(log.source.kafka_topic)
+    send(broker.bootstrap, topic, [event("a", status=650), event("b")])
+    run(spark, log)
+    mended = replace(log, source=replace(log.source, rules={}))
+    assert requeue(spark, mended) == 1
+    run(spark, mended)
+    recovery.recover(spark, mended, recovery.plan(spark, mended))
+    send(broker.bootstrap, topic, [event("c", status=650)])
+    run(spark, mended)
+    books = take_stock(spark, mended)
+    assert books.balanced, books
+    assert books.requeued == {"sent": 1, "accepted": 1, "rejected": 0}
+    assert ids(spark, mended) == ["a", "b", "c"]
+
+
+def test_a_decimal_is_kept_to_the_last_digit_or_rejected(spark: Any, log: Log, broker: Broker) -> None:
+    money = replace(log.source, schema="id string, time timestamp, price decimal(10,2)", rules={})
+    log = replace(log, source=money)
+    prices = {"a": 1.25, "b": "19.90", "c": 1.555, "d": 123456789, "e": "much", "f": None, "g": 1e2}
+    send(
+        broker.bootstrap, str(money.kafka_topic), [event(name, price=price) for name, price in prices.items()]
+    )
+    run(spark, log)
+    accepted = {r.id: r.price for r in rows(spark, log).where("_error is null").collect()}
+    assert {name: None if price is None else str(price) for name, price in accepted.items()} == {
+        "a": "1.25", "b": "19.90", "f": None, "g": "100.00"
+    }  # fmt: skip
+    errors = {row._error for row in rows(spark, log).where("_error is not null").collect()}
+    assert errors == {"wrong type: price is not decimal(10,2)"}
+
+
 def test_a_record_that_fails_again_can_be_requeued_again(spark: Any, log: Log, broker: Broker) -> None:
     send(broker.bootstrap, str(log.source.kafka_topic), [event("a", status=650)])
     run(spark, log)

@@ -14,7 +14,9 @@ import pytest
 from tests.conftest import free_port
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
-FENCE = re.compile(r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<body>.*?)^```$', re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<body>.*?)^```$', re.MULTILINE | re.DOTALL
+)
 SHELL_KINDS = ("console", "bash")
 # A busy machine with two cores takes a minute for what an idle one does in ten seconds.
 TIMEOUT = 300
@@ -69,7 +71,7 @@ def write(folder: Path, page: Page) -> None:
 def agrees(shown: str, printed: str) -> bool:
     """Whether the output ends as shown; "..." stands for anything, and a table's spaces do not count."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    return not shown or doctest.OutputChecker().check_output(f"...{shown}", f"\n{printed}", flags)
+    return not shown or doctest.OutputChecker().check_output(f"...{shown.lstrip()}", printed, flags)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The documents say what is so: commands, options, settings, fields, links and examples are checked against the code."""
+"""The documents say what is so: commands, settings, fields, links and examples are checked against the code."""
 
 import importlib.util
 import re
@@ -22,7 +22,9 @@ from examples.weblog import requests
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 # What stands between backticks or in a shell's fence and begins with the command's name.
 INLINE = re.compile(r"(?<!`)`(braid [^`\n]+)`")
 
@@ -123,7 +125,13 @@ def test_a_command_that_is_shown_exists_with_its_options(page: str, command: str
 
 @pytest.mark.parametrize(
     "wrong",
-    ["braid serve", "braid ledger requests --no-such", "braid broker restart", "braid show one two", "braid log a && braid fly"],
+    [
+        "braid serve",
+        "braid ledger requests --no-such",
+        "braid broker restart",
+        "braid show one two",
+        "braid log a && braid fly",
+    ],
 )
 def test_the_check_of_commands_can_fail(wrong: str) -> None:
     assert complaint(wrong) is not None
