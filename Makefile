@@ -33,7 +33,7 @@ demo: setup ## run the platform on this machine and check its numbers
 	@$(BIN)/braid demo
 
 test: setup ## run all tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: setup ## ruff, mypy and the import boundaries
 	@$(BIN)/ruff check .

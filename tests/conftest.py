@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from braid.settings import PREFIX, Settings, current_settings
+
+# How long an example takes says something about the machine, not about the law.
+hypothesis.settings.register_profile("braid", deadline=None)
+hypothesis.settings.load_profile("braid")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

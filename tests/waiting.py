@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def until(condition: Callable[[], bool], timeout: float = 90.0) -> None:
+def until(condition: Callable[[], bool], timeout: float = 300.0) -> None:
     """Returns as soon as the condition holds; a condition that never does is a failure."""
     deadline = time.monotonic() + timeout
     while not condition():
