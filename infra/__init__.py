@@ -1,0 +1,1 @@
+"""What Braid runs on: requirements, jars, the embedded broker, and the doctor who examines them."""

@@ -48,6 +48,7 @@ class Appender:
     replaces: str | None = None
     last: Commit | None = None
     batches: int = 0
+    refusal: BraidError | None = None
     floor: datetime = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -60,23 +61,34 @@ class Appender:
 
     def append(self, rows: "DataFrame", batch: int) -> None:
         """One micro-batch; a batch that is in the log already is only run through, to advance the state."""
-        with self.lock:
+        # Whoever stops the query holds the lock and waits for this thread: it must not wait in turn.
+        while not self.lock.acquire(timeout=0.05):
             if self.stopping.is_set():
                 raise Stopping
-            query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
-            plan, before = self.checkpoint.plan(batch), self._plan or self._plan_before(batch)
-            self._plan = plan
-            if self._is_committed(query, batch, plan):
-                _run_through(rows)
-                return
-            if before is not None and plan.ends == before.ends:
-                # Spark planned this batch only to advance its watermark: there is nothing to append.
-                _run_through(rows)
-                return
-            self._refuse_old_clock(plan)
-            commit = self._next(query, batch, plan)
-            self._write(rows, commit)
-            logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
+        try:
+            self._append(rows, batch)
+        except BraidError as refusal:
+            # Spark passes an error on as a text: whoever explains the failure needs the error itself.
+            self.refusal = refusal
+            raise
+        finally:
+            self.lock.release()
+
+    def _append(self, rows: "DataFrame", batch: int) -> None:
+        query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        plan, before = self.checkpoint.plan(batch), self._plan or self._plan_before(batch)
+        self._plan = plan
+        if self._is_committed(query, batch, plan):
+            _run_through(rows)
+            return
+        if before is not None and plan.ends == before.ends:
+            # Spark planned this batch only to advance its watermark: there is nothing to append.
+            _run_through(rows)
+            return
+        self._refuse_old_clock(plan)
+        commit = self._next(query, batch, plan)
+        self._write(rows, commit)
+        logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
 
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""

@@ -198,14 +198,12 @@ def _retry(job: Job) -> None:
 
 def explain(job: Job, failure: Exception) -> Exception:
     """What a person can mend becomes a BraidError; the rest is tried again."""
+    if job.appender.refusal is not None:
+        return job.appender.refusal
     text = str(failure)
-    for cause in ("is older than its log", "was written by another checkpoint", "checkpoint file"):
-        if cause in text:
-            start = text.index("the checkpoint") if "the checkpoint" in text else text.index("the log of")
-            return BraidError(text[start:].split("\n", maxsplit=1)[0])
+    first = text.strip().split("\n")[0]
     if any(word in text for word in ("state store", "StateStore", "checkpoint location", job.log.checkpoint)):
-        first = text.strip().split("\n")[0]
         return BraidError(
             f"the checkpoint of source {job.source.name!r} cannot be used: {first}. {recovery.advice(job.source)}"
         )
-    return RuntimeError(text.strip().split("\n")[0])
+    return RuntimeError(first)

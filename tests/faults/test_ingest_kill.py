@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from braid.commits import newest_commit
 from braid.log import Log
 from braid.produce.run import Plan, run
 from braid.produce.sender import kafka_outlet
@@ -59,19 +60,16 @@ def start_ingest(environment: dict[str, str]) -> "subprocess.Popen[str]":
     raise AssertionError("".join(seen))
 
 
-def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
-    spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path
-) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    moments = random.Random(seed)
-    topic = f"t-{uuid.uuid4().hex}"
+@pytest.fixture
+def topic(broker: embedded.Broker, home: Path, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """A topic of this test's own, and the environment in which `braid ingest` reads it."""
+    name = f"t-{uuid.uuid4().hex}"
     definitions = tmp_path / "definitions.py"
     definitions.write_text(
         "from dataclasses import replace\nfrom examples import weblog\n"
-        f"requests = replace(weblog.requests, kafka_topic={topic!r})\n"
+        f"requests = replace(weblog.requests, kafka_topic={name!r})\n"
     )
-    environment = {
+    return name, {
         "BRAID_HOME": str(home),
         "BRAID_DEFINITIONS": str(definitions),
         "BRAID_KAFKA_BOOTSTRAP": broker.bootstrap,
@@ -79,23 +77,42 @@ def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
         "BRAID_SPARK_MASTER": "local[2]",
         "BRAID_SPARK_MEMORY": "1g",
     }
+
+
+def test_sigterm_stops_it_cleanly_and_closes_its_epoch(
+    spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path, topic: tuple[str, dict[str, str]]
+) -> None:
+    name, environment = topic
+    true_ids = produce(broker.bootstrap, name, tmp_path / "truth", seed=1, events=2000)["ids"]
+    log = Log(replace(requests, kafka_topic=name), Settings(home=str(home), kafka_bootstrap=broker.bootstrap))
+    process = start_ingest(environment)
+    until(lambda: Path(log.checkpoint, "commits", "0").exists())
+    process.terminate()
+    assert process.wait(60) == 0
+    newest = newest_commit(spark, log.table)
+    assert newest is not None
+    assert newest.beat
+    assert accepted_ids(spark, log) == true_ids
+
+
+def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+    spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path, topic: tuple[str, dict[str, str]]
+) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    name, environment = topic
     true_ids: list[str] = []
     for kill in range(KILLS):
-        answer = produce(broker.bootstrap, topic, tmp_path / f"truth-{kill}", seed=kill, events=2000)
-        true_ids += answer["ids"]
+        true_ids += produce(broker.bootstrap, name, tmp_path / f"truth-{kill}", seed=kill, events=2000)["ids"]
         process = start_ingest(environment)
         pause = threading.Event()
         # Not a wait for something to be ready: the moment itself is what is tried.
         pause.wait(moments.uniform(0, 6))
         process.kill()
         process.wait()
-    settings = Settings(
-        home=str(home),
-        kafka_bootstrap=broker.bootstrap,
-        spark_master="local[2]",
-        definitions=str(definitions),
-    )
-    log = Log(replace(requests, kafka_topic=topic), settings)
+    settings = Settings(home=str(home), kafka_bootstrap=broker.bootstrap, spark_master="local[2]")
+    log = Log(replace(requests, kafka_topic=name), settings)
     ingest(spark, [log.source], settings, once=True)
     books = take_stock(spark, log)
     assert books.balanced, books
