@@ -21,6 +21,7 @@ INBOX_PARTITION = -1
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
 )
+FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content binary"
 # Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
 NEVER = "36500d"
 
@@ -33,7 +34,7 @@ def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFra
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:
         folder, pattern = folder_of(source)
-        files = spark.readStream.format("binaryFile").option("pathGlobFilter", pattern)
+        files = spark.readStream.format("binaryFile").schema(FILE_SCHEMA).option("pathGlobFilter", pattern)
         arriving = _not_before(from_files(files.option("maxFileAge", NEVER).load(folder), source), start)
     inbox = (
         spark.readStream.schema(INBOX_SCHEMA).option("maxFileAge", NEVER).option("recursiveFileLookup", True)
@@ -58,10 +59,11 @@ def from_files(files: "DataFrame", source: Source) -> "DataFrame":
     from pyspark.sql import functions as F
 
     text = F.regexp_replace(F.col("content").cast("string"), "^\ufeff", "")
-    split = files.select("path", "modificationTime", F.split(text, "\r?\n").alias("lines"))
+    split = files.select("path", F.split(text, "\r?\n").alias("lines"))
     rows = split.select(
         file_number(F.col("path")).alias("_partition"),
-        F.col("modificationTime").alias("_arrival"),
+        # When Braid saw it: the time of a file may have been copied along with it.
+        F.current_timestamp().alias("_arrival"),
         (_refused_header(source, F.col("lines")[0]) if source.format == "csv" else _not_refused()),
         F.posexplode("lines").alias("line", "text"),
     )
