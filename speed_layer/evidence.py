@@ -5,7 +5,7 @@ A record there whose id the log holds is a duplicate; one whose id it does not h
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from braid.commits import Positions
 from braid.ddl import quote
@@ -33,7 +33,10 @@ class Evidence:
 
 
 def places(rows: "DataFrame") -> frozenset[Place]:
-    found = rows.select("_partition", "_offset").toPandas()
+    return _as_places(rows.select("_partition", "_offset").toPandas())
+
+
+def _as_places(found: Any) -> frozenset[Place]:
     return frozenset(zip(found["_partition"].tolist(), found["_offset"].tolist(), strict=True))
 
 
@@ -52,16 +55,20 @@ def missing(held: "DataFrame", consumed: Consumed) -> "DataFrame":
 
 def from_broker(log: Log, rows: "DataFrame", lacking: "DataFrame") -> Evidence:
     first, after = offsets(log.source, log.settings)
-    starts, ends = _span(lacking, first, after)
-    options = records.kafka_options(log.source, log.settings) | {
-        "startingOffsets": json.dumps({log.source.kafka_topic: starts}),
-        "endingOffsets": json.dumps({log.source.kafka_topic: ends}),
-        "failOnDataLoss": "false",
-    }
-    at_broker = records.from_kafka(rows.sparkSession.read.format("kafka").options(**options).load())
-    found = at_broker.join(lacking, on=["_partition", "_offset"], how="left_semi")
-    duplicates, lost = _by_identity(log, rows, found)
-    rest = places(lacking) - duplicates - lost
+    lacking = lacking.cache()
+    try:
+        starts, ends = _span(lacking, first, after)
+        options = records.kafka_options(log.source, log.settings) | {
+            "startingOffsets": json.dumps({log.source.kafka_topic: starts}),
+            "endingOffsets": json.dumps({log.source.kafka_topic: ends}),
+            "failOnDataLoss": "false",
+        }
+        at_broker = records.from_kafka(rows.sparkSession.read.format("kafka").options(**options).load())
+        found = at_broker.join(lacking, on=["_partition", "_offset"], how="left_semi")
+        duplicates, lost = _by_identity(log, rows, found)
+        rest = places(lacking) - duplicates - lost
+    finally:
+        lacking.unpersist()
     deleted = frozenset(place for place in rest if place[1] < first.get(str(place[0]), 0))
     return Evidence(duplicates, lost, deleted, rest - deleted)
 
@@ -100,10 +107,20 @@ def _by_identity(
     log: Log, rows: "DataFrame", found: "DataFrame"
 ) -> tuple[frozenset[Place], frozenset[Place]]:
     """(duplicates, lost) among records that the log lacks: their ids are in it, or not."""
+    from pyspark.sql import functions as F
+
     if log.source.event_id is None:
         return frozenset(), places(found)
     identity = quote(log.source.event_id)
     parsed = parse(log.source, found).selectExpr("_partition", "_offset", "_error", f"{identity} as _id")
-    accepted = rows.where("_error is null").selectExpr(f"{identity} as _id")
-    twins = places(parsed.where("_error is null").join(accepted, on="_id", how="left_semi"))
-    return twins, places(parsed) - twins
+    held = (
+        rows.where("_error is null")
+        .selectExpr(f"{identity} as _id")
+        .distinct()
+        .withColumn("_held", F.lit(True))
+    )
+    judged = parsed.join(held, on="_id", how="left").withColumn(
+        "twin", F.expr("_error is null and _held is not null")
+    )
+    rows_found = judged.select("_partition", "_offset", "twin").toPandas()
+    return _as_places(rows_found[rows_found["twin"]]), _as_places(rows_found[~rows_found["twin"]])

@@ -119,8 +119,8 @@ def exact_total(column: "Column", simple_type: str) -> "Column":
         return F.sum(column).cast(f"decimal(38,{digits(simple_type)[1]})")
     if simple_type != "bigint":
         return F.sum(column).cast("decimal(38,0)")
-    # Two bigint sums of half the bits each: as fast as one, and out of reach of an overflow,
-    # where a sum of decimals takes more than half as long again.
+    # Two bigint sums of half the bits each: as fast as one, and exact for 2^31 events of one group in one batch
+    # whatever their values. A sum of decimals has no such bound, and takes more than half as long again.
     high = F.sum(F.shiftright(column, LIMB_BITS)).cast("decimal(27,0)")
     low = F.sum(column.bitwiseAND(F.lit(2**LIMB_BITS - 1))).cast("decimal(27,0)")
     return (high * F.lit(2**LIMB_BITS).cast("decimal(10,0)") + low).cast("decimal(38,0)")
