@@ -1,0 +1,53 @@
+"""The writer of a log refuses a clock that went back too far, and never lets a stop wait for itself."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from braid.commits import Commit
+from braid.log import Log
+from braid.settings import Settings
+from examples.weblog import requests
+from speed_layer.appender import Appender, ClockWentBack, Stopping
+from speed_layer.checkpoint import Plan
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def appender(floor: datetime) -> Appender:
+    nobody: Any = None
+    writer = Appender(nobody, Log(requests, Settings()), nobody, lambda: NOON, lambda batch: None)
+    writer.last, writer.floor = Commit("q", 7, NOON, NOON), floor
+    return writer
+
+
+def test_a_clock_that_went_back_by_more_than_the_horizon_ends_the_batch_before_it_is_written() -> None:
+    started_yesterday = appender(floor=NOON - timedelta(days=1))
+    started_yesterday._refuse_old_clock(Plan(NOON - requests.horizon, ()))
+    with pytest.raises(ClockWentBack):
+        started_yesterday._refuse_old_clock(Plan(NOON - requests.horizon - timedelta(seconds=1), ()))
+
+
+def test_a_query_that_was_started_anew_holds_the_clock_where_it_was() -> None:
+    appender(floor=NOON)._refuse_old_clock(Plan(NOON - timedelta(days=300), ()))
+
+
+def test_a_batch_that_meets_a_stop_gives_way_instead_of_waiting() -> None:
+    writer = appender(floor=NOON)
+    ended: list[BaseException] = []
+
+    def batch() -> None:
+        try:
+            writer.append(None, 8)  # type: ignore[arg-type]
+        except Stopping as stopping:
+            ended.append(stopping)
+
+    with writer.lock:
+        writer.stopping.set()
+        worker = threading.Thread(target=batch)
+        worker.start()
+        worker.join(30)
+    assert not worker.is_alive()
+    assert len(ended) == 1
