@@ -93,7 +93,7 @@ class Appender:
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None:
+            if self.last is None or self._in_doubt:
                 return False
             epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
             if epoch == self.last.epoch:
@@ -104,7 +104,7 @@ class Appender:
     def close_epoch(self) -> None:
         """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
         with self.lock:
-            if self.last is not None and not self.last.beat:
+            if self.last is not None and not self.last.beat and not self._in_doubt:
                 epoch = self.last.epoch + self.log.settings.epoch
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
 
@@ -173,7 +173,11 @@ class Appender:
         writer = writer.mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict and not commit.beat:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
+        # A commit that fails may have been made all the same. A beat after it would repeat the batch before it, and
+        # hide it from the next start: only looking it up again tells.
+        self._in_doubt = True
         writer.save(self.log.table)
+        self._in_doubt = False
         self.last = commit
         self.batches += not commit.beat
 
@@ -182,6 +186,7 @@ class Appender:
 
     _columns: list[str] = field(default_factory=list)
     _plan: Plan | None = None
+    _in_doubt: bool = False
 
 
 def _run_through(rows: "DataFrame") -> Any:

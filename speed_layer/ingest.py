@@ -164,6 +164,8 @@ def _watch(jobs: list[Job], once: bool, stop: threading.Event) -> None:
                 _retry(job)
             elif not once:
                 job.appender.beat()
+                if job.appender.batches:
+                    job.backoff = 0.0
         if once and not any(job.query is not None and job.query.isActive for job in jobs):
             for job in jobs:
                 if (failure := job.failure()) is not None:
@@ -186,13 +188,18 @@ def _mind(job: Job, failure: Exception, once: bool) -> None:
 
 
 def _retry(job: Job) -> None:
+    from pyspark.errors import PySparkException
+
     try:
         job.start(once=False)
-    except BraidError as error:
+    except (BraidError, PySparkException) as error:
         job.backoff = min(job.backoff * 2, LAST_BACKOFF)
         job.retry_at = time.monotonic() + job.backoff
         logger.error(
-            "ingest cannot start", source=job.source.name, reason=str(error), again_in=f"{job.backoff:g} s"
+            "ingest cannot start",
+            source=job.source.name,
+            reason=str(error).split("\n")[0],
+            again_in=f"{job.backoff:g} s",
         )
 
 

@@ -51,3 +51,34 @@ def test_a_batch_that_meets_a_stop_gives_way_instead_of_waiting() -> None:
         worker.join(30)
     assert not worker.is_alive()
     assert len(ended) == 1
+
+
+def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer = appender(floor=NOON)
+    later = NOON + timedelta(hours=1)
+    writer.clock = lambda: later
+
+    class Fails:
+        """Rows whose commit ends in an error, after the fact or before it: the writer cannot know."""
+
+        def __getattr__(self, name: str) -> Any:
+            return self
+
+        def __call__(self, *arguments: Any) -> Any:
+            return self
+
+        def save(self, table: str) -> None:
+            raise OSError(table)
+
+    failing: Any = Fails()
+    before = writer.last
+    assert before is not None
+    # A literal needs a running Spark, and this is not about it.
+    monkeypatch.setattr("pyspark.sql.functions.lit", lambda value: value)
+    with pytest.raises(OSError, match="requests"):
+        writer._write(failing, before)
+    assert writer.beat() is False
+    writer.close_epoch()
+    assert writer.last == before
