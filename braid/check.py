@@ -83,7 +83,7 @@ def compiled_states(spark: "SparkSession", view: View) -> "DataFrame":
     from braid.states.spark import prepare
 
     def table_of(lookup: Lookup) -> "DataFrame":
-        return read_lookup(spark, lookup, _empty_base(spark))
+        return read_lookup(spark, lookup, empty_base(spark))
 
     log = spark.createDataFrame([], log_schema(view.source))
     try:
@@ -148,7 +148,7 @@ class _Steps:
             self._report("states", None, str(error), "simplify the view until it compiles")
 
     def _table_of(self, lookup: Lookup) -> "DataFrame":
-        return read_lookup(self.spark, lookup, _empty_base(self.spark))
+        return read_lookup(self.spark, lookup, empty_base(self.spark))
 
     def _try(self, part: str, sql: str, condition: bool = False) -> bool:
         """Whether the SQL works; what depends on a failure is not blamed a second time."""
@@ -189,7 +189,7 @@ def _trial(events: "DataFrame", sql: str, condition: bool = False) -> tuple[str,
     return None
 
 
-def _empty_base(spark: "SparkSession") -> BaseOf:
+def empty_base(spark: "SparkSession") -> BaseOf:
     """Stands for the base of a looked-up view: its keys and numbers with their types, and no rows."""
     from braid.states.spark import present
 

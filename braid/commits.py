@@ -5,14 +5,15 @@ or neither is. When a query starts, its writer looks its last batch up once, and
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
 
 
@@ -40,24 +41,99 @@ class Commit:
 
     @classmethod
     def from_json(cls, text: str | None) -> "Commit | None":
-        """None for commits that are not ours: OPTIMIZE, VACUUM and SET TBLPROPERTIES carry no metadata."""
-        try:
-            values: Any = json.loads(text or "")
-        except ValueError:
-            return None
-        if not isinstance(values, dict) or values.pop("braid", None) != 1:
+        values = _ours(text)
+        if values is None or "kind" in values:
             return None
         times = {name: datetime.fromisoformat(values[name]) for name in ("epoch", "clock")}
         return cls(**(values | times | {"unknown_fields": tuple(values["unknown_fields"])}))
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a stream stands in a log: the commit to read next, and whether it still reads what was there at first."""
+
+    version: int
+    index: int = -1
+    starting: bool = False
+
+    @property
+    def is_between_commits(self) -> bool:
+        return self.index < 0 and not self.starting
+
+
+@dataclass(frozen=True)
+class TailCommit:
+    """The metadata of one commit to a tail; the newest tells the whole story.
+
+    `epoch` is the newest one of the log that was consumed, `complete` the last one that can gain no more rows here,
+    `seen` the largest event time. A `fold` rewrites rows and changes no number.
+    """
+
+    query: str
+    batch: int
+    position: Position
+    epoch: datetime | None = None
+    complete: datetime | None = None
+    seen: datetime | None = None
+    replay_cut: datetime | None = None
+    replaying: bool = False
+    fold: bool = False
+    lookups: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps({"braid": 1, "kind": "tail"} | asdict(self), default=datetime.isoformat)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "TailCommit | None":
+        values = _ours(text)
+        if values is None or values.pop("kind", None) != "tail":
+            return None
+        for name in ("epoch", "complete", "seen", "replay_cut"):
+            values[name] = values[name] and datetime.fromisoformat(values[name])
+        return cls(**values | {"position": Position(**values["position"])})
+
+
+@dataclass(frozen=True)
+class BaseCommit:
+    """The metadata of a commit to a base: the cut up to which its days were advanced, and by what."""
+
+    through: datetime
+    by: str
+
+    def to_json(self) -> str:
+        return json.dumps({"braid": 1, "kind": "base", "through": self.through.isoformat(), "by": self.by})
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "BaseCommit | None":
+        values = _ours(text)
+        if values is None or values.pop("kind", None) != "base":
+            return None
+        return cls(datetime.fromisoformat(values["through"]), values["by"])
+
+
+def _ours(text: str | None) -> dict[str, Any] | None:
+    """None for commits that are not ours: OPTIMIZE, VACUUM and SET TBLPROPERTIES carry no metadata."""
+    try:
+        values: Any = json.loads(text or "")
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) and values.pop("braid", None) == 1 else None
+
+
 def newest_commit(spark: "SparkSession", table: str) -> Commit | None:
-    """The newest commit of ours, looking past everybody else's."""
+    """The newest commit of ingest, looking past everybody else's."""
     return next((commit for _, commit in commits(spark, table)), None)
 
 
 def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
-    """(version, commit) of ours, newest first; the whole history is read only if the newest page holds none."""
+    """(version, commit) of ingest, newest first."""
+    return described(spark, table, Commit.from_json)
+
+
+def described(
+    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None]
+) -> Iterator[tuple[int, Described]]:
+    """(version, commit) of one kind, newest first; the whole history is read only if the newest page holds none."""
     from delta.tables import DeltaTable
 
     history = DeltaTable.forPath(spark, table)
@@ -66,7 +142,7 @@ def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
         rows = history.history(page).select("version", "userMetadata").collect()
         for row in rows:
             if below is None or row.version < below:
-                commit = Commit.from_json(row.userMetadata)
+                commit = parse(row.userMetadata)
                 if commit is not None:
                     yield row.version, commit
         if len(rows) < page:

@@ -56,6 +56,16 @@ class Settings(BaseSettings):
     trigger: Duration = Field(
         timedelta(seconds=1), description="time between micro-batches; '0 seconds' is as fast as possible"
     )
+    stream_trigger: Duration = Field(
+        timedelta(0),
+        description="time between a stream's micro-batches; '0 seconds' is as soon as ingest has committed",
+    )
+    fold_every: Duration = Field(
+        timedelta(hours=1),
+        gt=timedelta(0),
+        description="how often a kappa view's tail is folded into its base",
+    )
+    health_port: Port = Field(8470, description="port of `braid up` for /health and /metrics")
     strict: bool = Field(
         False,
         description="use Delta's own transaction ids, for deployments that cannot guarantee a single driver",

@@ -1,5 +1,6 @@
 """Small files at any path or URI, through the file systems that Spark itself uses."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ class Storage:
         if not system.exists(path):
             return []
         return sorted(entry.getPath().getName() for entry in system.listStatus(path))
+
+    def changed(self, uri: str) -> str:
+        """When a file, or the newest one in a folder, was last changed; an empty text when it is not there."""
+        system, path = self._open(uri)
+        if not system.exists(path):
+            return ""
+        newest = max((entry.getModificationTime() for entry in system.listStatus(path)), default=0)
+        return datetime.fromtimestamp(newest / 1000, UTC).isoformat()
 
     def read(self, uri: str) -> str:
         """The file's text; OSError where it cannot be read whole (missing, or its checksum does not fit)."""

@@ -3,21 +3,25 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal
 
 from braid.ddl import FLOATS, is_atomic
+from braid.durations import format_duration, parse_duration
 from braid.errors import DefinitionError
 from braid.expressions import identifiers, require_expression, require_known, require_per_event
 from braid.lookup import Lookup
-from braid.measures import Measure, refuse
+from braid.measures import Measure, count, refuse
 from braid.names import FrozenMap, require_identifier, require_mapping, set_field, suggest
 from braid.source import Source
 from braid.windows import Window, all_time
 
 MODES = ("lambda", "kappa")
 # The tables and the answers of every view have columns with these names.
-RESERVED = ("day", "pane", "epoch", "window_start", "window_end", "first", "last")
+RESERVED = ("day", "pane", "epoch", "through", "window_start", "window_end", "first", "last")
+
+_EVENTS = count().state_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,7 @@ class View:
     derive: Mapping[str, str] = field(default_factory=FrozenMap)
     enrich: tuple[Lookup, ...] = ()
     mode: Literal["lambda", "kappa"] = "lambda"
+    lateness: str = "10 minutes"
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "view")
@@ -46,6 +51,11 @@ class View:
             require_per_event(self.where, what)
         self._check_keys()
         self._check_measures()
+
+    @property
+    def patience(self) -> timedelta:
+        """How long after a window's end the view waits before it calls the window final."""
+        return parse_duration(self.lateness)
 
     @cached_property
     def columns(self) -> Mapping[str, str | None]:
@@ -69,6 +79,10 @@ class View:
         ):
             raise self._error(f"enrich is {self.enrich!r}: write a Lookup(...), or a tuple of them.")
         set_field(self, "enrich", tuple(lookups))
+        try:
+            set_field(self, "lateness", format_duration(parse_duration(self.lateness)))
+        except DefinitionError as error:
+            raise self._error(f"lateness: {error}") from None
         for name, example in (("measures", "{'hits': count()}"), ("derive", "{'path': 'lower(url)'}")):
             set_field(self, name, FrozenMap(require_mapping(getattr(self, name), self._what(name), example)))
 
@@ -122,6 +136,11 @@ class View:
                 key, "key", f"derive a column with another name, derive={{'my_{key}': ...}}, and use it"
             )
             self._require_comparable(key, "key")
+            if key.lower() == _EVENTS:
+                raise self._error(
+                    f"key {key!r} is the name of a column that every view's tables have: derive a column with "
+                    f"another name, derive={{'my_{key}': ...}}, and use it."
+                )
             if self.keys.count(key) > 1:
                 raise self._error(f"key {key!r} is there twice in {self.keys!r}: remove one.")
 

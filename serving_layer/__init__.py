@@ -1,1 +1,1 @@
-"""The serving layer: merges base and tail into one number and answers with it. Not built yet."""
+"""The serving layer: merges base and tail into one number, and answers and follows with it, without Spark."""

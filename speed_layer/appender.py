@@ -1,6 +1,5 @@
 """Appends micro-batches to a log, each exactly once, and keeps its epochs moving when nothing arrives."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,16 +11,13 @@ from braid.errors import BraidError
 from braid.events import log_schema
 from braid.log import Log
 from braid.logs import Log as Logger
-from speed_layer.checkpoint import Checkpoint, Plan
+from speed_layer.checkpoint import Plan
+from speed_layer.writer import BatchWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 logger = Logger("ingest")
-
-
-class Stopping(Exception):
-    """Ends a micro-batch that had not begun to write, because its query is being stopped."""
 
 
 class ClockWentBack(Exception):
@@ -36,22 +32,16 @@ class Counted:
     unknown_fields: tuple[str, ...] = ()
 
 
-@dataclass
-class Appender:
-    """The only writer of one log. `last` is the newest commit; the lock keeps batches and heartbeats apart."""
+@dataclass(kw_only=True)
+class Appender(BatchWriter):
+    """The only writer of one log. `last` is the newest commit."""
 
-    spark: "SparkSession"
     log: Log
-    checkpoint: Checkpoint
     clock: Callable[[], datetime]
     counted: Callable[[int], Counted | None]
     replaces: str | None = None
     last: Commit | None = None
-    batches: int = 0
-    refusal: BraidError | None = None
     floor: datetime = field(init=False)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    stopping: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the log."""
@@ -59,25 +49,9 @@ class Appender:
         self.floor = self.last.clock if self.last else self.log.source.earliest
         self._columns = [quote(column.name) for column in log_schema(self.log.source)]
 
-    def append(self, rows: "DataFrame", batch: int) -> None:
-        """One micro-batch; a batch that is in the log already is only run through, to advance the state."""
-        # Whoever stops the query holds the lock and waits for this thread: it must not wait in turn.
-        while not self.lock.acquire(timeout=0.05):
-            if self.stopping.is_set():
-                raise Stopping
-        try:
-            self._append(rows, batch)
-        except BraidError as refusal:
-            # Spark passes an error on as a text: whoever explains the failure needs the error itself.
-            self.refusal = refusal
-            raise
-        finally:
-            self.lock.release()
-
-    def _append(self, rows: "DataFrame", batch: int) -> None:
-        query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
-        plan, before = self.checkpoint.plan(batch), self._plan or self._plan_before(batch)
-        self._plan = plan
+    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+        """A batch that is in the log already is only run through, to advance the state."""
+        before, self._plan = self._plan or self._plan_before(batch), plan
         if self._is_committed(query, batch, plan):
             _run_through(rows)
             return
@@ -93,7 +67,7 @@ class Appender:
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None or self._in_doubt:
+            if self.last is None or self.in_doubt:
                 return False
             epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
             if epoch == self.last.epoch:
@@ -104,7 +78,7 @@ class Appender:
     def close_epoch(self) -> None:
         """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
         with self.lock:
-            if self.last is not None and not self.last.beat and not self._in_doubt:
+            if self.last is not None and not self.last.beat and not self.in_doubt:
                 epoch = self.last.epoch + self.log.settings.epoch
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
 
@@ -173,11 +147,8 @@ class Appender:
         writer = writer.mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict and not commit.beat:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
-        # A commit that fails may have been made all the same. A beat after it would repeat the batch before it, and
-        # hide it from the next start: only looking it up again tells.
-        self._in_doubt = True
-        writer.save(self.log.table)
-        self._in_doubt = False
+        with self.committing():
+            writer.save(self.log.table)
         self.last = commit
         self.batches += not commit.beat
 
@@ -186,7 +157,6 @@ class Appender:
 
     _columns: list[str] = field(default_factory=list)
     _plan: Plan | None = None
-    _in_doubt: bool = False
 
 
 def _run_through(rows: "DataFrame") -> Any:

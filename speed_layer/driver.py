@@ -46,6 +46,19 @@ def only_driver(spark: "SparkSession", settings: Settings, job: str) -> Iterator
         yield
 
 
+def is_driven(settings: Settings, job: str) -> bool:
+    """Whether some process holds the job now."""
+    file = settings.local_home() / "drivers" / job if settings.home_is_local else None
+    if file is None or not file.exists():
+        return False
+    with file.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _holder(file: Path) -> str:
     try:
         return f"process {json.loads(file.read_text())['python']}"

@@ -7,7 +7,17 @@ import typer
 from braid import logs
 from braid.settings import current_settings
 
-COMMANDS = ("demo", "doctor", "broker", "definitions", "produce", "ingest")
+COMMANDS = (
+    "demo",
+    "doctor",
+    "broker",
+    "definitions",
+    "produce",
+    "ingest",
+    "stream",
+    "plan",
+    "kappa",
+)
 
 app = typer.Typer(
     name="braid",

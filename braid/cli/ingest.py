@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from braid.cli.output import Json, console, print_json, print_table
 from braid.definitions import load_definitions
-from braid.errors import CheckFailed
+from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
 from braid.source import Source
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from braid.log import Log
+    from speed_layer.recovery import Recovery
+    from speed_layer.takeover import Recovery as ViewRecovery
 
 Name = Annotated[str, typer.Argument(help="The source's name.", metavar="SOURCE")]
 Names = Annotated[
@@ -180,25 +182,56 @@ def requeue_(
 
 
 def recover(
-    name: Name,
+    name: Annotated[str, typer.Argument(help="A source or a view by name.", metavar="SOURCE|VIEW")],
+    number: Annotated[
+        int | None, typer.Option("--version", help="Of a view: the version; the active one when none is given.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it.")] = False,
     json: Json = False,
 ) -> None:
-    """Begin a new checkpoint where the log ends, after one was lost or damaged.
+    """Begin a new checkpoint where the log or a view's tail ends, after one was lost or damaged.
 
     Says what it will do; `--yes` does it.
     """
+    definitions = load_definitions(current_settings().definitions)
+    if name in definitions.sources:
+        planned: "Recovery | ViewRecovery" = _recover_source(name, yes)
+    else:
+        planned = _recover_view(definitions.view(name).name, number, yes)
+    if json:
+        print_json(asdict(planned) | {"done": yes})
+    else:
+        console.print(planned.says)
+        console.print("done" if yes else f"`braid recover {name} --yes` does it.")
+
+
+def _recover_source(name: str, yes: bool) -> "Recovery":
     from speed_layer import recovery
 
     spark, place = opened(name)
     planned = recovery.plan(spark, place)
     if yes:
         recovery.recover(spark, place, planned)
-    if json:
-        print_json(asdict(planned) | {"done": yes})
-    else:
-        console.print(planned.says)
-        console.print("done" if yes else f"`braid recover {name} --yes` does it.")
+    return planned
+
+
+def _recover_view(name: str, number: int | None, yes: bool) -> "ViewRecovery":
+    from braid.deployment import load
+    from braid.spark import spark_session
+    from braid.view_tables import ViewTables
+    from speed_layer import takeover
+
+    settings = current_settings()
+    deployed = load(settings, name)
+    version = deployed.version(number) if number is not None else deployed.active
+    if version is None:
+        raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
+    tables = ViewTables(settings, name, version.number)
+    spark = spark_session(settings)
+    planned = takeover.plan(spark, version.view, tables)
+    if yes:
+        takeover.recover(spark, tables, planned)
+    return planned
 
 
 def maintain(names: Names = None, json: Json = False) -> None:

@@ -54,12 +54,19 @@ def prepare(view: "View", events: DataFrame, extra: Sequence[str] = ()) -> DataF
     return _table(view, rows.groupBy(*group).agg(*_bounds(view), *merged), by)
 
 
-def merge(view: "View", states: DataFrame, by: Sequence[str] = ("day",)) -> DataFrame:
-    """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows."""
+def merge(
+    view: "View", states: DataFrame, by: Sequence[str] = ("day",), totals: Sequence[str] = ()
+) -> DataFrame:
+    """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows.
+
+    `totals` are further columns that are added up, and kept behind the others.
+    """
     placed, group = states.withColumnRenamed("pane", _PANE), [*by, _PANE, *view.keys]
     if isinstance(view.window, Session):
         placed, group = _islands(view.window, states, [*by, *view.keys], F.col("first"), F.col("last"))
-    return _table(view, placed.groupBy(*group).agg(*_bounds(view), *_merges(view)), by)
+    added = [F.sum(name).alias(name) for name in totals]
+    merged = placed.groupBy(*group).agg(*_bounds(view), *_merges(view), *added)
+    return _table(view, merged, by, totals)
 
 
 def present(view: "View", states: DataFrame, grain: str | None = None) -> DataFrame:
@@ -124,10 +131,10 @@ def _bounds(view: "View", first: str = "first", last: str = "last") -> list[Colu
     return [F.min(first).alias("first"), F.max(last).alias("last")] if _has_sessions(view) else []
 
 
-def _table(view: "View", states: DataFrame, by: Sequence[str]) -> DataFrame:
+def _table(view: "View", states: DataFrame, by: Sequence[str], totals: Sequence[str] = ()) -> DataFrame:
     """The columns of a state table, in its order."""
     bounds = ["first", "last"] if _has_sessions(view) else [F.col(_PANE).alias("pane")]
-    return states.select(*by, *bounds, *view.keys, *state_columns(view))
+    return states.select(*by, *bounds, *view.keys, *state_columns(view), *totals)
 
 
 def _has_sessions(view: "View") -> bool:

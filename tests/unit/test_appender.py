@@ -10,15 +10,18 @@ from braid.commits import Commit
 from braid.log import Log
 from braid.settings import Settings
 from examples.weblog import requests
-from speed_layer.appender import Appender, ClockWentBack, Stopping
+from speed_layer.appender import Appender, ClockWentBack
 from speed_layer.checkpoint import Plan
+from speed_layer.writer import Stopping
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
 def appender(floor: datetime) -> Appender:
     nobody: Any = None
-    writer = Appender(nobody, Log(requests, Settings()), nobody, lambda: NOON, lambda batch: None)
+    writer = Appender(
+        spark=nobody, checkpoint=nobody, log=Log(requests, Settings()), clock=lambda: NOON, counted=lambda batch: None
+    )
     writer.last, writer.floor = Commit("q", 7, NOON, NOON), floor
     return writer
 

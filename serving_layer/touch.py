@@ -1,0 +1,129 @@
+"""Which windows a change can have touched, so that only they are computed again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.calendar import windows_of
+from braid.states.arrow import INSTANT
+from braid.view import View
+from braid.windows import DAY, Fixed, Session
+from serving_layer.reader import Snapshot
+
+Stretch = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Windows that lie in one of some stretches of time, which are in order and do not meet."""
+
+    starts: Any
+    ends: Any
+
+    def states(self, states: pa.Table) -> pa.Table:
+        """The panes of those windows."""
+        return states.filter(self._inside(states["pane"], states["pane"], np.less))
+
+    def windows(self, found: pa.Table) -> pa.Table:
+        """Without windows that reach out of a stretch: of those not all panes were there."""
+        return found.filter(self._inside(found["window_start"], found["window_end"], np.less_equal))
+
+    def _inside(self, first: pa.ChunkedArray, last: pa.ChunkedArray, before: Any) -> pa.Array:
+        at = np.searchsorted(self.starts, _micros(first), side="right") - 1
+        return pa.array((at >= 0) & before(_micros(last), self.ends[at]), pa.bool_())
+
+
+@dataclass(frozen=True)
+class Members:
+    """All windows of some keys: sessions and all time have no other bounds."""
+
+    keys: pa.Table
+
+    def states(self, states: pa.Table) -> pa.Table:
+        names = self.keys.column_names
+        if not names:
+            return states
+        numbered = states.select(names).append_column("_row", pa.array(np.arange(len(states))))
+        same = " AND ".join(
+            f"states.{quoted} IS NOT DISTINCT FROM keys.{quoted}" for quoted in map(_quoted, names)
+        )
+        with duckdb.connect() as connection:
+            connection.register("states", numbered)
+            connection.register("keys", self.keys)
+            rows = connection.sql(f"SELECT _row FROM states SEMI JOIN keys ON {same} ORDER BY _row")
+            return states.take(rows.to_arrow_table()["_row"].combine_chunks())
+
+    def windows(self, found: pa.Table) -> pa.Table:
+        return found
+
+
+Touch = Stretches | Members
+
+
+def narrowed(snapshot: Snapshot, touch: Touch) -> Snapshot:
+    return replace(snapshot, tail=touch.states(snapshot.tail), base=touch.states(snapshot.base))
+
+
+def touched(
+    now: Snapshot, changed: pa.Table, was_final: datetime | None, is_final: datetime | None
+) -> Touch | None:
+    """The windows of rows that came or went, and those that have become final; None when there are none."""
+    view = now.view
+    ended = is_final is not None and is_final != was_final
+    if isinstance(view.window, Fixed):
+        stretches = list(_windows(view, changed, view.window))
+        if ended and is_final is not None:
+            longest = view.window.size + DAY
+            earliest = datetime.min.replace(tzinfo=is_final.tzinfo)
+            stretches.append((earliest if was_final is None else was_final - longest, is_final))
+        return _joined(stretches) if stretches else None
+    if isinstance(view.window, Session) and ended and is_final is not None:
+        gap = view.window.gap
+        parts = [
+            _ending(rows, was_final and was_final - gap, is_final - gap) for rows in (now.tail, now.base)
+        ]
+        changed = pa.concat_tables([part.select(view.keys) for part in (*parts, changed)])
+    return Members(changed.select(view.keys).group_by(view.keys).aggregate([])) if len(changed) else None
+
+
+def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
+    for pane in changed["pane"].cast(INSTANT).unique().to_pylist():
+        if pane is not None:
+            yield from windows_of(pane, window, view.source.zone)
+
+
+def _ending(sessions: pa.Table, after: datetime | None, until: datetime) -> pa.Table:
+    """Partial sessions whose last event is in (after, until]."""
+    chosen = pc.less_equal(sessions["last"], pa.scalar(until, INSTANT))
+    if after is not None:
+        chosen = pc.and_(chosen, pc.greater(sessions["last"], pa.scalar(after, INSTANT)))
+    return sessions.filter(chosen)
+
+
+def _joined(stretches: list[Stretch]) -> Stretches:
+    joined: list[list[int]] = []
+    for start, end in sorted((_micro(start), _micro(end)) for start, end in stretches):
+        if joined and start <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([start, end])
+    return Stretches(np.array([start for start, _ in joined]), np.array([end for _, end in joined]))
+
+
+def _micro(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=moment.tzinfo)) // timedelta(microseconds=1)
+
+
+def _micros(column: pa.ChunkedArray) -> Any:
+    # A day without events has a row without a pane: it lies before every stretch.
+    return column.cast(INSTANT).cast(pa.int64()).fill_null(np.iinfo("int64").min).to_numpy()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

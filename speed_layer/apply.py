@@ -1,0 +1,91 @@
+"""Does what a plan says: starts, replays, compares, promotes, presents and retires, one view after another."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from braid import deployment
+from braid.errors import CheckFailed
+from braid.plan import PlannedChange
+from braid.settings import Settings
+from speed_layer.driver import is_driven
+from speed_layer.engine import deploy_first
+from speed_layer.job import utc_now
+from speed_layer.promotion import Verdict, judge, promote
+from speed_layer.replay import Watch, replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was done about one view."""
+
+    name: str
+    did: str
+    version: int | None = None
+
+
+@dataclass
+class Applier:
+    """`spark` is a function: most changes need none."""
+
+    spark: "Callable[[], SparkSession]"
+    settings: Settings
+    watch: Watch
+    stop: threading.Event
+    clock: Callable[[], datetime] = utc_now
+
+    def apply(self, change: PlannedChange) -> Applied:
+        if change.step == "start":
+            return self._start(change)
+        if change.step in ("replay", "resume"):
+            return self._replay(change)
+        if change.step == "promote":
+            assert change.version is not None
+            return self._promote(change, change.version)
+        return self._record(change)
+
+    def _start(self, change: PlannedChange) -> Applied:
+        assert change.definition is not None
+        deploy_first(self.settings, change.definition, self.clock())
+        if is_driven(self.settings, f"stream-{change.name}-v1"):
+            return Applied(change.name, "started: the running streams have taken it up", 1)
+        version = replay(
+            self.spark(), self.settings, change.definition, watch=self.watch, stop=self.stop, clock=self.clock
+        )
+        return Applied(change.name, "read its history; `braid stream` keeps it fresh", version.number)
+
+    def _replay(self, change: PlannedChange) -> Applied:
+        assert change.definition is not None
+        version = replay(
+            self.spark(), self.settings, change.definition, watch=self.watch, stop=self.stop, clock=self.clock
+        )
+        return self._promote(change, version.number)
+
+    def _promote(self, change: PlannedChange, number: int) -> Applied:
+        """That a changed definition gives other numbers is the point; that it differs from the log is a defect."""
+        verdict = judge(self.spark(), self.settings, change.name, number)
+        against_log = Verdict(verdict.version, verdict.active, verdict.parities[:1])
+        if not against_log.holds:
+            raise CheckFailed(
+                f"v{number} of view {change.name!r} is not promoted: {'; '.join(against_log.objections())}. The active "
+                "version is served as before."
+            )
+        why = "the definition has changed: " + "; ".join(map(str, change.differences))
+        promote(self.settings, change.name, verdict, self.clock(), why)
+        return Applied(change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number)
+
+    def _record(self, change: PlannedChange) -> Applied:
+        with deployment.changing(self.settings, change.name) as draft:
+            if change.step == "present":
+                assert change.definition is not None
+                draft.value = deployment.presented(draft.value, change.definition, self.clock())
+                return Applied(change.name, "is presented as defined now; its tables stay", change.version)
+            if change.step == "retire":
+                draft.value = deployment.removed(draft.value, self.clock())
+                return Applied(change.name, "all its versions are retired", change.version)
+        return Applied(change.name, change.action, change.version)

@@ -1,0 +1,85 @@
+"""All the streams of an installation in one Spark application, with or without the ingest that feeds them."""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from braid import deployment
+from braid.fingerprint import fingerprint
+from braid.logs import Log as Logger
+from braid.settings import Settings
+from braid.source import Source
+from braid.view import View
+from speed_layer.ingest import ingest, ingest_jobs
+from speed_layer.job import Job, utc_now
+from speed_layer.runner import Runner
+from speed_layer.stream import StreamJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = Logger("stream")
+
+ENGINE = "engine"
+
+
+def stream(
+    spark: "SparkSession",
+    views: Sequence[View],
+    settings: Settings,
+    *,
+    sources: Sequence[Source] = (),
+    only: bool = False,
+    once: bool = False,
+    stop: threading.Event | None = None,
+    clock: Callable[[], datetime] = utc_now,
+) -> None:
+    """Streams every deployed view, or `only` the given ones, beside the ingest of `sources`.
+
+    A view that was never deployed is, as its first version. With `once`, all that is there is ingested, then streamed.
+    """
+    stop = stop or threading.Event()
+    for view in views:
+        deploy_first(settings, view, clock())
+    names = [view.name for view in views] if only else None
+    if once and sources:
+        ingest(spark, sources, settings, once=True, stop=stop, clock=clock)
+        sources = ()
+
+    def discover() -> list[Job]:
+        return [
+            *ingest_jobs(spark, sources, settings, clock),
+            *stream_jobs(spark, settings, names, clock),
+        ]
+
+    Runner(spark, settings, ENGINE, discover, once).run(stop)
+
+
+def stream_jobs(
+    spark: "SparkSession", settings: Settings, names: Sequence[str] | None, clock: Callable[[], datetime]
+) -> list[StreamJob]:
+    """One for each version that is to be kept up to date; a replay runs its own until it hands it over."""
+    known = deployment.deployments(settings) if names is None else None
+    chosen = known.values() if known is not None else [deployment.load(settings, name) for name in names or ()]
+    return [
+        StreamJob(spark, settings, clock, version=version)
+        for deployed in chosen
+        for version in deployed.running
+    ]
+
+
+def deploy_first(settings: Settings, view: View, now: datetime) -> None:
+    """A changed definition is not deployed by the way: that is a decision, with a cost."""
+    present = deployment.load(settings, view.name)
+    if not present.versions:
+        with deployment.changing(settings, view.name) as draft:
+            if not draft.value.versions:
+                draft.value = deployment.deployed(draft.value, view, now)
+        return
+    if present.active is not None and fingerprint(present.active.view) != fingerprint(view):
+        logger.warning(
+            "the definition has changed since it was deployed; the deployed one goes on. See `braid plan`.",
+            view=view.name,
+            version=present.active.number,
+        )

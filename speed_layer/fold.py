@@ -1,0 +1,221 @@
+"""Keeps a tail short: closed epochs become one file each, covered rows go, and a cut moves rows into the base.
+
+Only the stream folds, between its micro-batches and under their lock: two writers of one tail would conflict.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from braid.commits import BaseCommit, described
+from braid.errors import BraidError
+from braid.logs import Log as Logger
+from braid.merged import base_states, beyond
+from braid.states import EVENTS
+from braid.states.spark import merge
+from braid.storage import Storage
+from braid.transactions import newest_version, transactions
+from braid.view_tables import LATE, base_columns, pinned, tail_columns, throughs
+from speed_layer.tail import TailWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = Logger("stream")
+
+# A fold stalls the stream: few epochs, often.
+MOST_EPOCHS = 5
+
+
+@dataclass
+class Folding:
+    """What the tail and the base look like, as far as folding is concerned."""
+
+    writer: TailWriter
+    files: Counter[datetime] = field(default_factory=Counter)
+    tail_version: int = -1
+    base_version: int = -1
+    base_through: datetime | None = None
+
+    def begin(self) -> None:
+        """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
+        spark, tables = self.writer.spark, self.writer.tables
+        storage = Storage(spark)
+        self.tail_version = newest_version(storage, tables.tail) or 0
+        paths = pinned(spark, tables.tail, self.tail_version).inputFiles()
+        self.files = Counter(epoch_of_path(path) for path in paths)
+        # What was published while nobody looked is collected at the first opportunity.
+        self.base_version = -1
+        newest = next(described(spark, tables.base, BaseCommit.from_json), None)
+        self.base_through = newest[1].through if newest else None
+
+    def tend(self) -> bool:
+        """One round of what is due, and whether anything was. Cheap when nothing is."""
+        writer = self.writer
+        with writer.lock:
+            if writer.last is None or writer.in_doubt or writer.last.complete is None:
+                return False
+            self._catch_up()
+            if (cut := self._cut_due()) is not None:
+                self._advance(cut)
+            elif self._base_changed():
+                self._collect()
+            elif epochs := due(self.files, writer.last.complete):
+                self._rewrite(epochs)
+            else:
+                return False
+            return True
+
+    def tidy(self) -> None:
+        """Rounds until nothing is due."""
+        while self.tend():
+            pass
+
+    def _cut_due(self) -> datetime | None:
+        """A replay is folded once it has read all of its history; a kappa view's tail every now and then."""
+        writer, covered = self.writer, self.base_through
+        assert writer.last is not None
+        complete, every = writer.last.complete, writer.log.settings.fold_every
+        assert complete is not None
+        if writer.replay_cut is not None and (covered is None or covered < writer.replay_cut):
+            return writer.replay_cut
+        if writer.view.mode != "kappa":
+            return None
+        first = min(self.files, default=None)
+        since = covered if covered is not None else first
+        return complete if since is not None and complete - since >= every else None
+
+    def _catch_up(self) -> None:
+        for done in transactions(
+            Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1
+        ):
+            self.files.update(epoch_of_value(values["epoch"]) for values in done.added)
+            self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
+            self.tail_version = done.version
+        self.files = +self.files
+
+    def _base_changed(self) -> bool:
+        return newest_version(Storage(self.writer.spark), self.writer.tables.base) != self.base_version
+
+    def _advance(self, cut: datetime) -> None:
+        """base := merge(base, tail up to the cut). Each row goes in once: its day's `through` is then the cut."""
+        from pyspark.sql import functions as F
+
+        spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
+        base = pinned(spark, tables.base)
+        through = throughs(base)
+        open_rows = beyond(pinned(spark, tables.tail), through).where(F.col("epoch") <= F.lit(cut))
+        days = sorted(row.day for row in open_rows.select("day").distinct().collect())
+        there = base_states(view, base).where(F.col("day").isin(days))
+        shared = [name for name in base_columns(view) if name != "through"]
+        parts = there.select(*shared).unionByName(open_rows.select(*shared))
+        folded = merge(view, parts, totals=(LATE,)).withColumn("through", F.lit(cut))
+        folded = folded.select(*base_columns(view)).repartition(F.col("day"))
+        with unchanged(self._name("base"), parts, folded) as checked:
+            writer = checked.write.format("delta").mode("overwrite" if days else "append")
+            if days:
+                writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
+            writer.option("userMetadata", BaseCommit(cut, "stream").to_json()).save(tables.base)
+        self.base_through = cut
+        logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
+        self._collect()
+
+    def _collect(self) -> None:
+        """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
+        from pyspark.sql import functions as F
+
+        spark, tables = self.writer.spark, self.writer.tables
+        # Named before it is read: what is published in between is collected next time.
+        self.base_version = newest_version(Storage(spark), tables.base) or 0
+        through = throughs(pinned(spark, tables.base, self.base_version))
+        if not through:
+            return
+        tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
+        rows = tail.groupBy("epoch").count().alias("all")
+        left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
+        covered = rows.join(left, on="epoch", how="left").where("left is null or left < count")
+        epochs = [as_utc(row.micros) for row in covered.select(F.unix_micros("epoch").alias("micros")).collect()]
+        if epochs:
+            self._rewrite(epochs, through)
+
+    def _rewrite(self, epochs: list[datetime], through: dict[Any, datetime] | None = None) -> None:
+        """One file for each of these closed epochs, without what is covered."""
+        from pyspark.sql import functions as F
+
+        commit = self.writer.settled()
+        if commit is None:
+            return
+        view, tables = self.writer.view, self.writer.tables
+        tail = pinned(self.writer.spark, tables.tail).where(F.col("epoch").isin(epochs))
+        left = beyond(tail, through or {})
+        folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
+        with unchanged(self._name("tail"), left, folded) as checked:
+            writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
+            where = among("epoch", [f"timestamp'{epoch.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'" for epoch in epochs])
+            writer = writer.option("replaceWhere", where).option("dataChange", "false")
+            self.writer.say(writer, commit, tables.tail)
+        self._catch_up()
+        logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
+
+    def _name(self, table: str) -> str:
+        return f"{table} of view {self.writer.view.name!r}"
+
+
+class unchanged:
+    """Lets folded states be written only if they hold as many events as the rows that they replace."""
+
+    def __init__(self, name: str, before: "DataFrame", after: "DataFrame") -> None:
+        self.name, self.before, self.after = name, before, after
+
+    def __enter__(self) -> "DataFrame":
+        self.after.persist()
+        try:
+            before, after = (_totals(rows) for rows in (self.before, self.after))
+            if before != after:
+                raise BraidError(
+                    f"a fold of the {self.name} would change its totals from {before} to {after}: nothing was "
+                    "written. Report this; `braid kappa replay` builds the view anew from the log."
+                )
+        except BaseException:
+            self.after.unpersist()
+            raise
+        return self.after
+
+    def __exit__(self, *_: object) -> None:
+        self.after.unpersist()
+
+
+def _totals(rows: "DataFrame") -> tuple[int, int]:
+    from pyspark.sql import functions as F
+
+    found = rows.agg(F.sum(EVENTS.state_name), F.sum(LATE)).first()
+    assert found is not None
+    return found[0] or 0, found[1] or 0
+
+
+def due(files: Counter[datetime], complete: datetime) -> list[datetime]:
+    """The closed epochs that have more than one file, oldest first."""
+    return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:MOST_EPOCHS]
+
+
+def among(column: str, literals: Iterable[str]) -> str:
+    return f"{column} in ({', '.join(literals)})"
+
+
+def as_utc(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
+
+
+def epoch_of_value(value: str) -> datetime:
+    """How Delta writes a partition's time: with a zone or, as older writers do, without one in UTC."""
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def epoch_of_path(path: str) -> datetime:
+    """The epoch in a file's path, which is encoded once as a folder's name and once more as a URI."""
+    folder = next(part for part in path.split("/") if part.startswith("epoch="))
+    return epoch_of_value(unquote(unquote(folder)).removeprefix("epoch="))

@@ -1,0 +1,50 @@
+"""The tables that events are joined to, at their newest version for each micro-batch, and which version that was."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from braid import deployment
+from braid.check import empty_base
+from braid.events import read_lookup
+from braid.lookup import Lookup
+from braid.merged import base_states
+from braid.settings import Settings
+from braid.states.spark import present
+from braid.storage import Storage
+from braid.transactions import newest_version
+from braid.view import View
+from braid.view_tables import ViewTables, pinned
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Lookups:
+    """Reads lookups for one micro-batch; `versions` tells what was read."""
+
+    spark: "SparkSession"
+    settings: Settings
+    versions: dict[str, str]
+
+    def table_of(self, lookup: Lookup) -> "DataFrame":
+        storage = Storage(self.spark)
+        if lookup.kind == "delta" and (version := newest_version(storage, lookup.location)) is not None:
+            self.versions[lookup.location] = str(version)
+            return pinned(self.spark, lookup.location, version)
+        if lookup.view is None:
+            self.versions[lookup.location] = storage.changed(lookup.location)
+        return read_lookup(self.spark, lookup, self.base_of)
+
+    def base_of(self, view: View) -> "DataFrame":
+        """What a view has learnt: the numbers of its base, which move only when a base is published."""
+        active = deployment.load(self.settings, view.name).active
+        number = active.number if active else 1
+        tables = ViewTables(self.settings, view.name, number)
+        version = newest_version(Storage(self.spark), tables.base)
+        if version is None:
+            self.versions[view.name] = "nothing yet"
+            return empty_base(self.spark)(view)
+        self.versions[view.name] = f"v{number}@{version}"
+        known = active.view if active else view
+        return present(known, base_states(known, pinned(self.spark, tables.base, version)))

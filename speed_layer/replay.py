@@ -1,0 +1,142 @@
+"""A replay: the same stream, started at the beginning of the log, into a new version of the view."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from braid import deployment
+from braid import log as logs
+from braid.deployment import Version
+from braid.errors import BraidError
+from braid.log import Log
+from braid.settings import Settings
+from braid.view import View
+from speed_layer.driver import only_driver
+from speed_layer.job import utc_now
+from speed_layer.stream import StreamJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TICK = 0.2
+# Live ingest goes on: each round reads what came during the one before, and they get shorter.
+MOST_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a replay is."""
+
+    stage: str
+    events: int
+    total: int
+    days: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds, as far as can be told."""
+        return max(0, self.total - self.events) / self.rate if self.rate else None
+
+
+Watch = Callable[[Progress], None]
+
+
+def replay(
+    spark: "SparkSession",
+    settings: Settings,
+    view: View,
+    *,
+    from_day: date | None = None,
+    watch: Watch = lambda progress: None,
+    stop: threading.Event | None = None,
+    clock: Callable[[], datetime] = utc_now,
+) -> Version:
+    """Reads history, folds it, catches up, and leaves a candidate that the running streams take over.
+
+    It may be killed at any moment: the same command resumes it where it was.
+    """
+    log = Log(view.source, settings)
+    if not logs.exists(spark, log):
+        raise BraidError(
+            f"there is nothing to replay for view {view.name!r}: the log of source {view.source.name!r} is empty. Run "
+            f"`braid ingest {view.source.name}` first."
+        )
+    with deployment.changing(settings, view.name) as draft:
+        draft.value = deployment.deployed(draft.value, view, clock(), from_day)
+        version = draft.value.candidate or draft.value.active
+    assert version is not None
+    job = StreamJob(spark, settings, clock, version=version)
+    with only_driver(spark, settings, job.name.replace(" ", "-")):
+        _Rounds(job, watch, stop or threading.Event()).run()
+        if version.phase == "replaying":
+            with deployment.changing(settings, view.name) as draft:
+                draft.value = deployment.replayed(draft.value, version.number, clock())
+    return deployment.load(settings, view.name).version(version.number)
+
+
+class _Rounds:
+    """Rounds over what is there, until there is hardly anything left."""
+
+    def __init__(self, job: StreamJob, watch: Watch, stop: threading.Event) -> None:
+        self.job, self.watch, self.stop = job, watch, stop
+        self.began, self.events, self.known = time.monotonic(), 0, -1
+        rows = logs.read(job.spark, job.log)
+        self.total = rows.count()
+        self.days = rows.select("day").distinct().count()
+
+    def run(self) -> None:
+        for number in range(MOST_ROUNDS):
+            self._round("reading history" if number == 0 else "catching up")
+            if self._is_caught_up():
+                return
+
+    def _round(self, stage: str) -> None:
+        job = self.job
+        job.start(once=True)
+        query = job.query
+        assert query is not None
+        try:
+            while query.isActive:
+                self._look(query)
+                self.watch(self._progress(stage))
+                if self.stop.wait(TICK):
+                    raise BraidError(
+                        f"the replay of view {job.view.name!r} was stopped: `braid kappa replay {job.view.name}` "
+                        "resumes it."
+                    )
+            self._look(query)
+            job.collapse()
+            if job.error is not None:
+                raise BraidError(f"the replay of view {job.view.name!r} failed: {job.error}. Run it again.")
+        finally:
+            job.stop()
+        self.watch(self._progress("folding"))
+        job.finish(once=True)
+        self.watch(self._progress(stage))
+
+    def _look(self, query: "StreamingQuery") -> None:
+        for progress in query.recentProgress:
+            if progress.batchId > self.known:
+                self.known, self.events = progress.batchId, self.events + progress.numInputRows
+
+    def _is_caught_up(self) -> bool:
+        writer, lag = self.job.tail_writer, self.job.lag
+        assert writer is not None
+        assert lag is not None
+        if writer.last is None:
+            return True
+        behind = lag.beyond(writer.last.position)
+        return behind is not None and behind[0] == 0
+
+    def _progress(self, stage: str) -> Progress:
+        seconds = time.monotonic() - self.began
+        return Progress(stage, self.events, max(self.total, self.events), self.days, seconds)

@@ -1,0 +1,115 @@
+"""Runs jobs side by side in one Spark application: a job that fails is tried again and does not stop the others."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from braid import status
+from braid.errors import BraidError
+from braid.logs import Log as Logger
+from braid.settings import Settings
+from braid.status import ProcessStatus
+from speed_layer.driver import only_driver
+from speed_layer.job import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = Logger("jobs")
+
+TICK = 0.2
+TICKS_PER_LOOK = 5
+
+Discover = Callable[[], Sequence[Job]]
+
+
+class Runner:
+    """The jobs of one process. `discover` tells which there should be, and is asked again and again."""
+
+    def __init__(
+        self, spark: "SparkSession", settings: Settings, process: str, discover: Discover, once: bool = False
+    ) -> None:
+        self.spark, self.settings, self.process = spark, settings, process
+        self.discover, self.once = discover, once
+        self.jobs: dict[str, Job] = {}
+        self.locks: dict[str, ExitStack] = {}
+        self.ended: list[Job] = []
+        self.started = datetime.now(UTC)
+
+    def run(self, stop: threading.Event) -> None:
+        """Until all has been read (`once`) or until `stop` is set."""
+        try:
+            self._match()
+            self._refuse_if_nothing_runs()
+            ticks = 0
+            while not stop.wait(TICK):
+                if self.once:
+                    if not any(job.query and job.query.isActive for job in self.jobs.values()):
+                        break
+                    continue
+                for job in self.jobs.values():
+                    job.mind()
+                self._refuse_if_nothing_runs()
+                ticks += 1
+                if ticks % TICKS_PER_LOOK == 0:
+                    self._match()
+                    self.report()
+        finally:
+            for name in reversed(list(self.jobs)):
+                self._end(name)
+        if self.once:
+            self._raise_the_first_error()
+
+    def report(self) -> None:
+        """Tells the world how the jobs are."""
+        if self.settings.home_is_local:
+            queries = tuple(job.status() for job in self.jobs.values())
+            now = datetime.now(UTC)
+            status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
+
+    def _match(self) -> None:
+        """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
+        wanted = {job.name: job for job in self.discover()}
+        for name, job in list(self.jobs.items()):
+            if name not in wanted or wanted[name].definition != job.definition:
+                logger.info(f"{name} is no longer wanted as it was")
+                self._end(name)
+        for name, job in wanted.items():
+            if name in self.jobs:
+                continue
+            held = ExitStack()
+            try:
+                held.enter_context(only_driver(self.spark, self.settings, name.replace(" ", "-")))
+            except BraidError:
+                if not self.jobs and len(wanted) == 1:
+                    raise
+                # Somebody else runs it, such as a replay that is about to hand it over.
+                continue
+            self.jobs[name], self.locks[name] = job, held
+            job.try_start(self.once)
+
+    def _end(self, name: str) -> None:
+        job, held = self.jobs.pop(name), self.locks.pop(name)
+        with held:
+            job.stop()
+            if job.query is not None:
+                job.collapse()
+            if job.error is None:
+                job.finish(self.once)
+        self.ended.append(job)
+        logger.info(f"{name} stopped", batches=job.writer.batches if job.writer else 0)
+
+    def _refuse_if_nothing_runs(self) -> None:
+        """When no job can go on without a person, the process ends with what that person must know."""
+        if self.jobs and all(job.needs_a_person for job in self.jobs.values()):
+            raise next(job.error for job in self.jobs.values() if job.error is not None)
+
+    def _raise_the_first_error(self) -> None:
+        for job in self.ended:
+            if isinstance(job.error, BraidError):
+                raise job.error
+            if job.error is not None:
+                raise BraidError(f"{job.name} failed: {job.error}. Nothing is lost: run it again.")

@@ -1,0 +1,220 @@
+"""Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from braid.commits import Commit, Position, TailCommit, described
+from braid.errors import BraidError
+from braid.events import view_events
+from braid.finality import late_before, watermark
+from braid.log import Log
+from braid.logs import Log as Logger
+from braid.states.spark import prepare
+from braid.storage import Storage
+from braid.transactions import Transaction, transaction
+from braid.view import View
+from braid.view_tables import LATE, ViewTables, bounds, tail_columns
+from speed_layer.checkpoint import Plan
+from speed_layer.lookups import Lookups
+from speed_layer.writer import BatchWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+logger = Logger("stream")
+
+# Up to this many rows one task is faster than two and the exchange between them.
+SMALL = 20_000
+
+
+@dataclass
+class Counts:
+    """What a writer has seen since it began, for people who watch it."""
+
+    events: int = 0
+    late: int = 0
+    revised: int = 0
+
+
+@dataclass(kw_only=True)
+class TailWriter(BatchWriter):
+    """The only writer of one tail. `last` is its newest commit, `seen` the largest event time so far."""
+
+    view: View
+    tables: ViewTables
+    log: Log
+    clock: Callable[[], datetime]
+    replay_cut: datetime | None = None
+    from_day: date | None = None
+    replaces: str | None = None
+    last: TailCommit | None = None
+    seen: datetime | None = None
+    counts: Counts = field(default_factory=Counts)
+
+    def begin(self) -> None:
+        """Looks up, once per start of the query, what is already in the tail."""
+        self.last = newest_tail_commit(self.spark, self.tables)
+        self.seen = self.last.seen if self.last else None
+
+    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+        position = position_of(plan)
+        if self._is_committed(query, batch, position):
+            return
+        lookups = Lookups(self.spark, self.log.settings, {})
+        arrived = self._arrived(position)
+        states, observed = self._states(rows, lookups, arrived)
+        epoch = None if position.starting else self._epoch_before(position.version)
+        commit = TailCommit(
+            query=query,
+            batch=batch,
+            position=position,
+            epoch=epoch,
+            complete=None if epoch is None else epoch - self.log.settings.epoch,
+            seen=self.seen,
+            replay_cut=self.replay_cut,
+            replaying=position.starting,
+            lookups=lookups.versions,
+        )
+        self._write(states, commit)
+        self._count(observed)
+
+    def say(self, writer: Any, commit: TailCommit, table: str) -> None:
+        """Commits something that is not a batch, such as a fold; the lock is held."""
+        with self.committing():
+            writer.option("userMetadata", commit.to_json()).save(table)
+        self.last = commit
+
+    def settled(self) -> TailCommit | None:
+        """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
+        if self.last is None or self.in_doubt:
+            return None
+        return replace(self.last, seen=self.seen, fold=True)
+
+    def _is_committed(self, query: str, batch: int, position: Position) -> bool:
+        last = self.last
+        if last is None or last.query != query:
+            if last is not None and last.query != self.replaces:
+                raise BraidError(
+                    f"the tail of view {self.view.name!r} was written by another checkpoint (query {last.query}): its "
+                    f"batches cannot be told from new ones. {self.checkpoint.mend}"
+                )
+            return False
+        if batch > last.batch:
+            return False
+        if batch < last.batch or position != last.position:
+            raise BraidError(
+                f"the checkpoint of view {self.view.name!r} is older than its tail (batch {batch} against "
+                f"{last.batch}): it would be counted twice. {self.checkpoint.mend}"
+            )
+        return True
+
+    def _arrived(self, position: Position) -> int | None:
+        """How many rows of the log this batch reads; None when it is not worth finding out."""
+        start = self.last.position if self.last else Position(0)
+        many = position.version - start.version > 20
+        if position.starting or start.starting or many or min(start.index, position.index) >= 0:
+            return None
+        read = [self._log_commit(version) for version in range(start.version, position.version)]
+        return sum(commit.rows for commit in read if commit) if all(read) else None
+
+    def _epoch_before(self, version: int) -> datetime | None:
+        """The newest epoch of the log before a version, looking past the commits of others."""
+        while version > 0:
+            version -= 1
+            found = self._log_commit(version)
+            if found is None:
+                break
+            if (commit := Commit.from_json(found.metadata)) is not None:
+                return commit.epoch
+        return self.last.epoch if self.last else None
+
+    def _log_commit(self, version: int) -> Transaction | None:
+        return transaction(Storage(self.spark), self.log.table, version)
+
+    def _states(
+        self, rows: "DataFrame", lookups: Lookups, arrived: int | None
+    ) -> "tuple[DataFrame, tuple[Observation, ...]]":
+        """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        if arrived == 0:
+            return self.spark.createDataFrame([], self._schema()), ()
+        if self.from_day is not None:
+            rows = rows.where(F.col("day") >= F.lit(self.from_day))
+        if arrived is not None and arrived <= SMALL:
+            rows = rows.coalesce(1)
+        events = view_events(self.view, rows, lookups.table_of)
+        if self.replay_cut is not None:
+            cut = F.lit(self.replay_cut)
+            events = events.withColumn("_epoch", F.greatest(F.col("_epoch"), cut))
+        time = F.col(self.view.source.event_time)
+        in_events, in_states = Observation(), Observation()
+        events = events.observe(
+            in_events, F.count(F.lit(1)).alias("events"), F.unix_micros(F.max(time)).alias("seen")
+        )
+        states = prepare(self.view, events, extra=("_epoch",)).withColumnRenamed("_epoch", "epoch")
+        states = states.withColumn(LATE, self._late()).select(*tail_columns(self.view))
+        late = F.col(LATE)
+        states = states.observe(in_states, F.sum(late).alias("late"), F.count_if(late > 0).alias("revised"))
+        return states, (in_events, in_states)
+
+    def _late(self) -> "Column":
+        """How many events of a state came after their window was final; history that is replayed is not judged."""
+        from pyspark.sql import functions as F
+
+        border = late_before(self.view, watermark(self.view, self.seen))
+        nothing = F.lit(0).cast("bigint")
+        if border is None:
+            return nothing
+        is_late = F.col(bounds(self.view)[-1]) < F.lit(border)
+        if self.replay_cut is not None:
+            is_late = is_late & (F.col("epoch") > F.lit(self.replay_cut))
+        return F.when(is_late, F.col("count")).otherwise(nothing)
+
+    def _write(self, states: "DataFrame", commit: TailCommit) -> None:
+        writer = states.write.format("delta").mode("append").option("userMetadata", commit.to_json())
+        if self.log.settings.strict:
+            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
+        with self.committing():
+            writer.save(self.tables.tail)
+        self.last = commit
+        self.batches += 1
+        logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
+
+    def _count(self, observed: "tuple[Observation, ...]") -> None:
+        if not observed:
+            return
+        in_events, in_states = (observation.get for observation in observed)
+        self.counts.events += in_events["events"]
+        self.counts.late += in_states["late"] or 0
+        self.counts.revised += in_states["revised"]
+        if in_events["seen"] is not None:
+            self.seen = highest(self.seen, in_events["seen"], self.clock())
+
+    def _schema(self) -> Any:
+        if self._tail_schema is None:
+            self._tail_schema = self.spark.read.format("delta").load(self.tables.tail).schema
+        return self._tail_schema
+
+    _tail_schema: Any = None
+
+
+def newest_tail_commit(spark: Any, tables: ViewTables) -> TailCommit | None:
+    found = described(spark, tables.tail, TailCommit.from_json)
+    return next((commit for _, commit in found), None)
+
+
+def position_of(plan: Plan) -> Position:
+    end = plan.ends[0]
+    return Position(end["reservoirVersion"], end["index"], end["isStartingVersion"])
+
+
+def highest(seen: datetime | None, micros: int, now: datetime) -> datetime:
+    """The largest event time, but never later than now: one clock that is fast must not make windows final."""
+    from datetime import UTC, timedelta
+
+    latest = min(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros), now)
+    return latest if seen is None else max(seen, latest)

@@ -1,0 +1,85 @@
+"""A log that a test writes commit by commit, as ingest does, with the epochs that it wants; and twins to compare with."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from braid import log as logs
+from braid.commits import Commit
+from braid.events import log_schema
+from braid.log import Log
+from braid.merged import recomputed_states, served_states
+from braid.settings import Settings
+from braid.view import View
+from braid.view_tables import ViewTables, bounds
+from speed_layer.engine import stream
+
+MINUTE = timedelta(minutes=1)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class Feed:
+    """The only writer of a log. `minute` counts epochs from noon."""
+
+    spark: Any
+    log: Log
+    batch: int = -1
+
+    def commit(self, events: Sequence[dict[str, Any]], minute: int, beat: bool = False) -> None:
+        from pyspark.sql import functions as F
+
+        if not logs.exists(self.spark, self.log):
+            logs.create(self.spark, self.log)
+        epoch = NOON + minute * MINUTE
+        self.batch += not beat
+        commit = Commit("ingest", self.batch, epoch, epoch, beat=beat)
+        names = [column.name for column in log_schema(self.log.source)]
+        rows = self.spark.createDataFrame(
+            [tuple(self._row(event, number).get(name) for name in names) for number, event in enumerate(events)],
+            log_schema(self.log.source),
+        ).withColumn("_epoch", F.lit(epoch))
+        writer = rows.coalesce(1).write.format("delta").mode("append")
+        writer.option("userMetadata", commit.to_json()).save(self.log.table)
+
+    def beat(self, minute: int) -> None:
+        self.commit([], minute, beat=True)
+
+    def _row(self, event: dict[str, Any], number: int) -> dict[str, Any]:
+        time = event[self.log.source.event_time]
+        day = time.astimezone(self.log.source.zone).date()
+        return {"day": day, "_partition": 0, "_offset": self.batch * 10_000 + number, "_arrival": NOON} | event
+
+
+def run_once(spark: Any, settings: Settings, *views: View) -> None:
+    stream(spark, views, settings, only=True, once=True, clock=lambda: NOON + timedelta(days=3))
+
+
+def tables_of(settings: Settings, view: View, number: int = 1) -> ViewTables:
+    return ViewTables(settings, view.name, number)
+
+
+def rows_of(view: View, states: Any) -> Counter[Any]:
+    """States as values that can be compared: of a sketch, what it says. Rows that occur twice are not equal to one."""
+    from pyspark.sql import functions as F
+
+    numbers = [m.present(F.col(m.state_name)).alias(name) for name, m in view.measures.items()]
+    rows = states.select("day", *bounds(view), *view.keys, F.col("count").alias("_events"), *numbers)
+    return Counter(tuple(map(_rounded, row)) for row in rows.collect())
+
+
+def _rounded(value: Any) -> Any:
+    """The last digits of a floating-point sum depend on the order of adding."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def served(spark: Any, view: View, tables: ViewTables, cut: datetime | None = None) -> Counter[Any]:
+    """What a reader gets from tail and base."""
+    return rows_of(view, served_states(spark, view, tables, cut))
+
+
+def recomputed(spark: Any, view: View, settings: Settings, cut: datetime | None = None) -> Counter[Any]:
+    """What the log says, in one go."""
+    return rows_of(view, recomputed_states(spark, view, Log(view.source, settings), cut))

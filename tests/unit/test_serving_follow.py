@@ -1,0 +1,219 @@
+"""Following a view, change by change, ends where reading it anew begins."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from braid import all_time, session, sliding, tumbling
+from braid.deployment import changing, promoted, replayed, rolled_back
+from braid.errors import BraidError
+from braid.settings import Settings
+from braid.states import arrow
+from braid.windows import Window
+from serving_layer import follow
+from serving_layer.changes import Table, final, updates
+from serving_layer.follow import Follower, Row, Rows, rows_of
+from serving_layer.reader import active_version, read
+from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+WINDOWS = {
+    "1 minute": tumbling("1 minute"),
+    "3 hours every hour": sliding("3 hours", every="1 hour"),
+    "1 day": tumbling("1 day"),
+    "session": session(gap="30 minutes"),
+    "all time": all_time(),
+}
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(home=str(home))
+
+
+def begun(settings: Settings, window: Window, **changes: Any) -> Tables:
+    tables = Tables(settings, view_of(window, **changes))
+    tables.deploy()
+    tables.append(some_events(0, 30, MIDNIGHT, hours=1))
+    return tables
+
+
+class Watcher:
+    """A reader of all three modes, who keeps what it was told."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.follower = Follower(settings, "hits")
+        self.updated: Rows = {}
+        self.final: Rows = {}
+        self.table: list[Row] = []
+        self._whole = Table()
+        self._take(self.follower.start())
+
+    def look(self) -> None:
+        if (move := self.follower.step()) is not None:
+            self._take(move)
+
+    def _take(self, move: Any) -> None:
+        for rows, told in ((self.updated, updates(move)), (self.final, final(move))):
+            for row in told:
+                name = (row.get("host"), row.get("window_start"))
+                plain = {column: value for column, value in row.items() if column != "_change"}
+                if row["_change"] == "withdrawn":
+                    del rows[name]
+                else:
+                    rows[name] = plain
+        self.table = self._whole.take(move) or self.table
+
+
+def numbers(rows: Any) -> list[str]:
+    return sorted(str({name: value for name, value in row.items() if name != "_status"}) for row in rows)
+
+
+def assert_knows_everything(watcher: Watcher, settings: Settings) -> None:
+    anew = rows_of(read(settings, active_version(settings, "hits")))
+    assert numbers(watcher.updated.values()) == numbers(anew.values())
+    assert sorted(map(str, watcher.table)) == sorted(map(str, anew.values()))
+    finals = [row for row in anew.values() if row["_status"] != "provisional"]
+    assert sorted(map(str, watcher.final.values())) == sorted(map(str, finals))
+
+
+@pytest.mark.parametrize("keys", [("host",), ()], ids=["by host", "without keys"])
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
+    settings: Settings, window: Window, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "PIECES", 3)
+    tables = begun(settings, window, keys=keys)
+    watcher = Watcher(settings)
+    draw = random.Random(str(window))
+    epoch = MIDNIGHT
+
+    def publish() -> None:
+        day = draw.choice([event.day for event in tables.events])
+        tables.publish(day, max(epoch - MINUTE, tables.through.get(day, MIDNIGHT)))
+
+    for turn in range(24):
+        epoch += MINUTE
+        acts: list[Callable[[], None]] = [
+            lambda at=turn: tables.append(some_events(at, 6, epoch, hours=2 + at)),
+            lambda at=turn: tables.append([Event(MIDNIGHT + timedelta(hours=at), "a", at, epoch)]),
+            publish,
+            tables.collect,
+            tables.fold,
+            tables.optimize,
+        ]
+        for act in draw.choices(acts, weights=(4, 2, 2, 1, 1, 1), k=2):
+            act()
+        watcher.look()
+        assert_knows_everything(watcher, settings)
+    by_hand = tables.answer()
+    assert len(watcher.table) == len(by_hand)
+    assert sum(row["hits"] for row in watcher.table) == sum(row["hits"] for row in by_hand.values())
+
+
+def test_a_late_event_is_told_as_a_revision_of_what_was_final(settings: Settings) -> None:
+    tables = Tables(settings, view_of(tumbling("1 minute")))
+    tables.deploy()
+    tables.append([Event(MIDNIGHT, "a", 1, MIDNIGHT)])
+    follower = Follower(settings, "hits")
+    assert final(follower.start()) == []
+
+    def told() -> list[tuple[Any, ...]]:
+        move = follower.step()
+        rows = [] if move is None else final(move)
+        return [(row["host"], row["hits"], row["_status"], row["_change"]) for row in rows]
+
+    tables.append([Event(MIDNIGHT + 11 * MINUTE, "b", 1, MIDNIGHT)])
+    assert told() == [("a", 1, "final", "changed")]
+    tables.append([Event(MIDNIGHT + 11 * MINUTE, "b", 1, MIDNIGHT)])
+    assert told() == []
+    tables.append([Event(MIDNIGHT, "a", 1, MIDNIGHT, late=1)])
+    assert told() == [("a", 2, "revised", "changed")]
+
+
+def test_sessions_that_become_one_are_withdrawn(settings: Settings) -> None:
+    tables = Tables(settings, view_of(session(gap="30 minutes")))
+    tables.deploy()
+    tables.append([Event(MIDNIGHT, "a", 1, MIDNIGHT), Event(MIDNIGHT + 40 * MINUTE, "a", 1, MIDNIGHT)])
+    follower = Follower(settings, "hits")
+    tables.append([Event(MIDNIGHT + 20 * MINUTE, "a", 1, MIDNIGHT)])
+    move = follower.step()
+    assert move is not None
+    assert [(row["window_start"][11:16], row["hits"], row["_change"]) for row in updates(move)] == [
+        ("00:40", 1, "withdrawn"),
+        ("00:00", 3, "changed"),
+    ]
+
+
+def test_nothing_new_is_nothing_told(settings: Settings) -> None:
+    tables = begun(settings, tumbling("1 minute"))
+    follower = Follower(settings, "hits")
+    assert follower.step() is None
+    for act in (tables.fold, tables.optimize, lambda: tables.append([])):
+        act()
+        assert follower.step() is None
+
+
+def test_a_commit_costs_as_much_as_the_windows_that_it_touches(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = begun(settings, tumbling("1 minute"))
+    tables.append(some_events(1, 500, MIDNIGHT, hours=48))
+    follower = Follower(settings, "hits")
+    sizes: list[int] = []
+    present = arrow.present
+
+    def counting(view: Any, states: pa.Table, *rest: Any) -> pa.Table:
+        sizes.append(len(states))
+        return present(view, states, *rest)
+
+    monkeypatch.setattr(arrow, "present", counting)
+    tables.append([Event(MIDNIGHT, "a", 1, MIDNIGHT + MINUTE)])
+    assert follower.step() is not None
+    assert max(sizes) < 10
+
+
+def test_a_promotion_and_a_rollback_are_followed(settings: Settings) -> None:
+    tables = begun(settings, tumbling("1 hour"))
+    watcher = Watcher(settings)
+    other = Tables(settings, view_of(tumbling("1 hour"), where="n > 0"), number=2)
+    other.deploy()
+    other.append(some_events(7, 30, MIDNIGHT))
+    watcher.look()
+    assert_knows_everything(watcher, settings)
+    for change in (
+        lambda dep: promoted(replayed(dep, 2, NOW), 2, NOW),
+        lambda dep: rolled_back(dep, NOW),
+    ):
+        with changing(settings, "hits") as draft:
+            draft.value = change(draft.value)
+        watcher.look()
+        assert_knows_everything(watcher, settings)
+    tables.append(some_events(8, 5, MIDNIGHT + MINUTE))
+    watcher.look()
+    assert_knows_everything(watcher, settings)
+
+
+def test_commits_that_are_past_their_retention_are_caught_up_with(settings: Settings) -> None:
+    from deltalake import DeltaTable
+
+    tables = begun(settings, tumbling("1 hour"))
+    watcher = Watcher(settings)
+    for epoch in (1, 2, 3):
+        tables.append(some_events(epoch, 5, MIDNIGHT + epoch * MINUTE))
+    DeltaTable(tables.place.tail).create_checkpoint()
+    for version in (0, 1, 2):
+        Path(tables.place.tail, "_delta_log", f"{version:020d}.json").unlink()
+    watcher.look()
+    assert_knows_everything(watcher, settings)
+
+
+def test_a_view_without_a_table_cannot_be_followed(settings: Settings) -> None:
+    Tables(settings, view_of(all_time())).deploy()
+    with pytest.raises(BraidError, match="run `braid stream hits`"):
+        Follower(settings, "hits")
