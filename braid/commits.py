@@ -66,7 +66,8 @@ class TailCommit:
     """The metadata of one commit to a tail; the newest tells the whole story.
 
     `epoch` is the newest one of the log that was consumed, `complete` the last one that can gain no more rows here,
-    `seen` the largest event time. A `fold` rewrites rows and changes no number.
+    `seen` the largest event time, `collected` the version of the base whose covered rows were taken out. A `fold`
+    rewrites rows and changes no number.
     """
 
     query: str
@@ -78,6 +79,7 @@ class TailCommit:
     replay_cut: datetime | None = None
     replaying: bool = False
     fold: bool = False
+    collected: int = -1
     lookups: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:

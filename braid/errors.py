@@ -13,5 +13,9 @@ class SettingsError(BraidError):
     """A setting that is unknown or has a value that it cannot have."""
 
 
+class NotYet(BraidError):
+    """Something that another process or person is to provide, such as a topic: a service waits for it."""
+
+
 class CheckFailed(BraidError):
     """A check that ran to its end and did not hold (exit code 1)."""

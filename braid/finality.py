@@ -1,4 +1,4 @@
-"""When a window is final: the watermark as information. It says what to expect of a number, and never drops an event."""
+"""When a window is final: the watermark as information, which says what to expect of a number and drops nothing."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

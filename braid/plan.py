@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from datetime import date
 from typing import Any, Literal
 
 from braid.definitions import Definitions
@@ -47,7 +48,8 @@ class Difference:
 class PlannedChange:
     """What is to happen to one view, and why.
 
-    `version` is the deployed version that the step is about: the one to resume, promote, present or retire.
+    `version` is the deployed version that the step is about: the one to resume, promote, present or retire; a replay
+    is resumed from its own `from_day`.
     """
 
     name: str
@@ -56,6 +58,7 @@ class PlannedChange:
     action: str
     definition: View | None = None
     version: int | None = None
+    from_day: date | None = None
     old: str | None = None
     new: str | None = None
     differences: tuple[Difference, ...] = ()
@@ -105,6 +108,7 @@ def _planned(view: View, deployment: Deployment, cost: CostOf) -> PlannedChange:
         action=decision.action,
         definition=view,
         version=decision.version.number if decision.version else None,
+        from_day=decision.version.from_day if decision.version else None,
         old=active.fingerprint if active else None,
         new=fingerprint(view),
         differences=_explained(view, active) if active else (),

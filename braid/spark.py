@@ -107,3 +107,5 @@ def _quieten() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Py4J does the same with whatever ends a micro-batch.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""Reads a Delta table's own log, one commit at a time: milliseconds, where a query over its history takes half a second."""
+"""Reads a Delta table's own log, commit by commit: milliseconds, where a query over its history takes half a second."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from braid.storage import Storage
 
 @dataclass(frozen=True)
 class Transaction:
-    """One commit: who wrote it, how many rows it says it added, and the partitions of the files it added and removed."""
+    """One commit: what its writer said, its rows, and the partitions of the files that it added and removed."""
 
     version: int
     metadata: str | None
@@ -24,7 +24,9 @@ class Transaction:
 def newest_version(storage: Storage, table: str) -> int | None:
     """None when there is no table."""
     names = storage.names(f"{table}/_delta_log")
-    return max((int(name[:20]) for name in names if name[:20].isdigit() and name.endswith(".json")), default=None)
+    return max(
+        (int(name[:20]) for name in names if name[:20].isdigit() and name.endswith(".json")), default=None
+    )
 
 
 def transaction(storage: Storage, table: str, version: int) -> Transaction | None:

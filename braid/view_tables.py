@@ -1,6 +1,5 @@
 """The tables of one version of a view: its tail and its base, where they live and what they look like."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
@@ -97,16 +96,14 @@ def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: da
         table.execute()
 
 
-def exists(spark: "SparkSession", tables: ViewTables) -> bool:
-    return newest_version(Storage(spark), tables.tail) is not None
-
-
-def properties(spark: "SparkSession", location: str) -> Mapping[str, str]:
+def replay_cut(spark: "SparkSession", tables: ViewTables) -> datetime | None:
+    """What was fixed when the tail was created."""
     from delta.tables import DeltaTable
 
-    detail = DeltaTable.forPath(spark, location).detail().select("properties").first()
+    detail = DeltaTable.forPath(spark, tables.tail).detail().select("properties").first()
     assert detail is not None
-    return dict(detail.properties)
+    cut = detail.properties.get(REPLAY_CUT)
+    return datetime.fromisoformat(cut) if cut else None
 
 
 def pinned(spark: "SparkSession", location: str, version: int | None = None) -> "DataFrame":

@@ -67,7 +67,7 @@ def document(given: Answer) -> dict[str, Any]:
         "total": given.total,
         "rows": plain_rows(given.rows, zone),
         "provenance": {
-            "base_through": list(_stretches(given.through)),
+            "base_through": list(_stretches(given.through, zone)),
             "tail_epoch": plain(mark and mark.epoch, zone),
             "complete": plain(mark and mark.complete, zone),
             "replaying": mark is not None and mark.replaying,
@@ -104,13 +104,13 @@ def _within(found: pa.Table, request: Request) -> pa.Table:
     return found
 
 
-def _stretches(through: Mapping[date, datetime]) -> Iterable[dict[str, str]]:
+def _stretches(through: Mapping[date, datetime], zone: ZoneInfo) -> Iterable[dict[str, str]]:
     """Days in a row that have the same cut, as one."""
     ordered = sorted(through.items())
     runs = groupby(enumerate(ordered), lambda at: (at[1][0] - timedelta(days=at[0]), at[1][1]))
     for (_, cut), run in runs:
         days = [day for _, (day, _) in run]
-        yield {"first_day": days[0].isoformat(), "last_day": days[-1].isoformat(), "through": cut.isoformat()}
+        yield {"first_day": str(days[0]), "last_day": str(days[-1]), "through": plain(cut, zone)}
 
 
 def _scale(value: Decimal) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.calendar import windows_of
+from braid.calendar import is_wall_clock, pane_start, windows_of
 from braid.states.arrow import INSTANT
 from braid.view import View
 from braid.windows import DAY, Fixed, Session
@@ -75,27 +75,41 @@ def touched(
 ) -> Touch | None:
     """The windows of rows that came or went, and those that have become final; None when there are none."""
     view = now.view
-    ended = is_final is not None and is_final != was_final
     if isinstance(view.window, Fixed):
-        stretches = list(_windows(view, changed, view.window))
-        if ended and is_final is not None:
-            longest = view.window.size + DAY
-            earliest = datetime.min.replace(tzinfo=is_final.tzinfo)
-            stretches.append((earliest if was_final is None else was_final - longest, is_final))
+        stretches = [*_windows(view, changed, view.window), *_ended(view, view.window, was_final, is_final)]
         return _joined(stretches) if stretches else None
-    if isinstance(view.window, Session) and ended and is_final is not None:
+    parts = [changed]
+    if isinstance(view.window, Session) and is_final is not None and is_final != was_final:
         gap = view.window.gap
-        parts = [
+        parts += [
             _ending(rows, was_final and was_final - gap, is_final - gap) for rows in (now.tail, now.base)
         ]
-        changed = pa.concat_tables([part.select(view.keys) for part in (*parts, changed)])
-    return Members(changed.select(view.keys).group_by(view.keys).aggregate([])) if len(changed) else None
+    # Counted before the keys are chosen: a table without columns has no rows.
+    if not any(len(part) for part in parts):
+        return None
+    keys = pa.concat_tables([part.select(view.keys) for part in parts], promote_options="permissive")
+    return Members(keys.group_by(view.keys).aggregate([]) if view.keys else keys)
 
 
 def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
     for pane in changed["pane"].cast(INSTANT).unique().to_pylist():
         if pane is not None:
             yield from windows_of(pane, window, view.source.zone)
+
+
+def _ended(
+    view: View, window: Fixed, was_final: datetime | None, is_final: datetime | None
+) -> Iterable[Stretch]:
+    """Where the windows lie that have become final."""
+    if is_final is None:
+        return
+    if was_final is None:
+        yield datetime.min.replace(tzinfo=UTC), is_final
+    # A window ends where another one starts.
+    elif pane_start(is_final.astimezone(UTC), window.every, view.source.zone) > was_final:
+        # A change of the clock makes windows of wall-clock time longer; the longest one known skipped a day.
+        longer = DAY if is_wall_clock(window.every) else timedelta(0)
+        yield was_final - window.size - longer, is_final
 
 
 def _ending(sessions: pa.Table, after: datetime | None, until: datetime) -> pa.Table:

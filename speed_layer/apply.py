@@ -7,14 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from braid import deployment
+from braid import log as logs
 from braid.errors import CheckFailed
+from braid.log import Log
 from braid.plan import PlannedChange
 from braid.settings import Settings
-from speed_layer.driver import is_driven
-from speed_layer.engine import deploy_first
+from braid.status import is_alive, read_all
+from speed_layer.engine import ENGINE, deploy_first
 from speed_layer.job import utc_now
 from speed_layer.promotion import Verdict, judge, promote
-from speed_layer.replay import Watch, replay
+from speed_layer.replay import Watch, read_history, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,18 +54,21 @@ class Applier:
     def _start(self, change: PlannedChange) -> Applied:
         assert change.definition is not None
         deploy_first(self.settings, change.definition, self.clock())
-        if is_driven(self.settings, f"stream-{change.name}-v1"):
-            return Applied(change.name, "started: the running streams have taken it up", 1)
-        version = replay(
-            self.spark(), self.settings, change.definition, watch=self.watch, stop=self.stop, clock=self.clock
-        )
-        return Applied(change.name, "read its history; `braid stream` keeps it fresh", version.number)
+        version = deployment.load(self.settings, change.name).active
+        assert version is not None
+        if any(running.process == ENGINE and is_alive(running) for running in read_all(self.settings)):
+            return Applied(change.name, "deployed: the running streams take it up", version.number)
+        if not logs.exists(self.spark(), Log(change.definition.source, self.settings)):
+            return Applied(change.name, "deployed: it begins with its source's first event", version.number)
+        read_history(self.spark(), self.settings, version, self.watch, self.stop, self.clock)
+        return Applied(change.name, "has read its history; `braid stream` keeps it fresh", version.number)
 
     def _replay(self, change: PlannedChange) -> Applied:
         assert change.definition is not None
         version = replay(
-            self.spark(), self.settings, change.definition, watch=self.watch, stop=self.stop, clock=self.clock
-        )
+            self.spark(), self.settings, change.definition, from_day=change.from_day,
+            watch=self.watch, stop=self.stop, clock=self.clock,
+        )  # fmt: skip
         return self._promote(change, version.number)
 
     def _promote(self, change: PlannedChange, number: int) -> Applied:
@@ -77,7 +82,9 @@ class Applier:
             )
         why = "the definition has changed: " + "; ".join(map(str, change.differences))
         promote(self.settings, change.name, verdict, self.clock(), why)
-        return Applied(change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number)
+        return Applied(
+            change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number
+        )
 
     def _record(self, change: PlannedChange) -> Applied:
         with deployment.changing(self.settings, change.name) as draft:

@@ -53,7 +53,8 @@ def stream(
             *stream_jobs(spark, settings, names, clock),
         ]
 
-    Runner(spark, settings, ENGINE, discover, once).run(stop)
+    # Beside its ingest a stream waits for the log that is to come; a service waits for its topics.
+    Runner(spark, settings, ENGINE, discover, once=once, waits=bool(sources)).run(stop)
 
 
 def stream_jobs(
@@ -61,7 +62,9 @@ def stream_jobs(
 ) -> list[StreamJob]:
     """One for each version that is to be kept up to date; a replay runs its own until it hands it over."""
     known = deployment.deployments(settings) if names is None else None
-    chosen = known.values() if known is not None else [deployment.load(settings, name) for name in names or ()]
+    chosen = (
+        known.values() if known is not None else [deployment.load(settings, name) for name in names or ()]
+    )
     return [
         StreamJob(spark, settings, clock, version=version)
         for deployed in chosen
@@ -70,14 +73,14 @@ def stream_jobs(
 
 
 def deploy_first(settings: Settings, view: View, now: datetime) -> None:
-    """A changed definition is not deployed by the way: that is a decision, with a cost."""
+    """Serves a view that is not served yet. To deploy a changed one is a decision with a cost, and not taken here."""
     present = deployment.load(settings, view.name)
-    if not present.versions:
+    if present.active is None:
         with deployment.changing(settings, view.name) as draft:
-            if not draft.value.versions:
+            if draft.value.active is None:
                 draft.value = deployment.deployed(draft.value, view, now)
         return
-    if present.active is not None and fingerprint(present.active.view) != fingerprint(view):
+    if present.active.fingerprint != fingerprint(view):
         logger.warning(
             "the definition has changed since it was deployed; the deployed one goes on. See `braid plan`.",
             view=view.name,

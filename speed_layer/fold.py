@@ -5,7 +5,7 @@ Only the stream folds, between its micro-batches and under their lock: two write
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -47,8 +47,7 @@ class Folding:
         self.tail_version = newest_version(storage, tables.tail) or 0
         paths = pinned(spark, tables.tail, self.tail_version).inputFiles()
         self.files = Counter(epoch_of_path(path) for path in paths)
-        # What was published while nobody looked is collected at the first opportunity.
-        self.base_version = -1
+        self.base_version = self.writer.last.collected if self.writer.last else -1
         newest = next(described(spark, tables.base, BaseCommit.from_json), None)
         self.base_through = newest[1].through if newest else None
 
@@ -89,9 +88,7 @@ class Folding:
         return complete if since is not None and complete - since >= every else None
 
     def _catch_up(self) -> None:
-        for done in transactions(
-            Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1
-        ):
+        for done in transactions(Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1):
             self.files.update(epoch_of_value(values["epoch"]) for values in done.added)
             self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
             self.tail_version = done.version
@@ -133,11 +130,15 @@ class Folding:
         through = throughs(pinned(spark, tables.base, self.base_version))
         if not through:
             return
+        assert self.writer.last is not None
+        self.writer.last = replace(self.writer.last, collected=self.base_version)
         tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
         rows = tail.groupBy("epoch").count().alias("all")
         left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
         covered = rows.join(left, on="epoch", how="left").where("left is null or left < count")
-        epochs = [as_utc(row.micros) for row in covered.select(F.unix_micros("epoch").alias("micros")).collect()]
+        epochs = [
+            as_utc(row.micros) for row in covered.select(F.unix_micros("epoch").alias("micros")).collect()
+        ]
         if epochs:
             self._rewrite(epochs, through)
 
@@ -154,7 +155,9 @@ class Folding:
         folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
         with unchanged(self._name("tail"), left, folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
-            where = among("epoch", [f"timestamp'{epoch.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'" for epoch in epochs])
+            where = among(
+                "epoch", [f"timestamp'{epoch.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'" for epoch in epochs]
+            )
             writer = writer.option("replaceWhere", where).option("dataChange", "false")
             self.writer.say(writer, commit, tables.tail)
         self._catch_up()

@@ -128,7 +128,9 @@ class IngestJob(Job):
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)
-        if any(word in text for word in ("state store", "StateStore", "checkpoint location", self.log.checkpoint)):
+        if any(
+            word in text for word in ("state store", "StateStore", "checkpoint location", self.log.checkpoint)
+        ):
             return BraidError(
                 f"the checkpoint of source {self.source.name!r} cannot be used: {first_line(failure)}. "
                 f"{recovery.advice(self.source)}"
@@ -162,12 +164,17 @@ def ingest(
     clock: Callable[[], datetime] = utc_now,
 ) -> None:
     """Runs until all has been read (`once`) or until `stop` is set."""
-    runner = Runner(spark, settings, "ingest", lambda: ingest_jobs(spark, sources, settings, clock), once)
+    runner = Runner(
+        spark, settings, "ingest", lambda: ingest_jobs(spark, sources, settings, clock), once=once
+    )
     runner.run(stop or threading.Event())
 
 
 def ingest_jobs(
-    spark: "SparkSession", sources: Sequence[Source], settings: Settings, clock: Callable[[], datetime] = utc_now
+    spark: "SparkSession",
+    sources: Sequence[Source],
+    settings: Settings,
+    clock: Callable[[], datetime] = utc_now,
 ) -> list[IngestJob]:
     return [IngestJob(spark, settings, clock, source=source) for source in sources]
 

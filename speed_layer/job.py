@@ -103,8 +103,8 @@ class Job(ABC):
         failure = self.query.exception() if self.query is not None else None
         self.query = None
         if failure is not None:
-            refusal = self.writer.refusal if self.writer is not None else None
-            self._put_off(refusal or self.explain(failure), needs_a_person=True)
+            cause = self.writer.failure if self.writer is not None else None
+            self._put_off(self._explained(cause or failure), needs_a_person=True)
 
     def stop(self) -> None:
         """Stops between micro-batches: one that has begun to write is waited for, another one does not begin."""

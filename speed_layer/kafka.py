@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.settings import Settings
 from braid.source import Source
 
@@ -46,7 +46,7 @@ def require_topic(source: Source, settings: Settings) -> list[int]:
         if not partitions:
             topics = sorted(name for name in consumer.topics() if not name.startswith("__"))
             known = f"the topics are: {', '.join(topics[:20])}" if topics else "it has no topics yet"
-            raise BraidError(
+            raise NotYet(
                 f"source {source.name!r}: the broker on {settings.bootstrap} has no topic {source.kafka_topic!r}; "
                 f"{known}. Create it (producers do: `braid produce`), or mend kafka_topic."
             )

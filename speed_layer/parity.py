@@ -84,7 +84,12 @@ def against_batch(
 
 
 def against_version(
-    spark: "SparkSession", settings: Settings, version: Version, other: Version, mine: "DataFrame", cut: datetime
+    spark: "SparkSession",
+    settings: Settings,
+    version: Version,
+    other: Version,
+    mine: "DataFrame",
+    cut: datetime,
 ) -> Parity:
     from pyspark.sql import functions as F
 

@@ -64,8 +64,7 @@ def replay(
 
     It may be killed at any moment: the same command resumes it where it was.
     """
-    log = Log(view.source, settings)
-    if not logs.exists(spark, log):
+    if not logs.exists(spark, Log(view.source, settings)):
         raise BraidError(
             f"there is nothing to replay for view {view.name!r}: the log of source {view.source.name!r} is empty. Run "
             f"`braid ingest {view.source.name}` first."
@@ -74,13 +73,26 @@ def replay(
         draft.value = deployment.deployed(draft.value, view, clock(), from_day)
         version = draft.value.candidate or draft.value.active
     assert version is not None
+    return read_history(spark, settings, version, watch, stop or threading.Event(), clock)
+
+
+def read_history(
+    spark: "SparkSession",
+    settings: Settings,
+    version: Version,
+    watch: Watch,
+    stop: threading.Event,
+    clock: Callable[[], datetime],
+) -> Version:
+    """Brings a version up to the end of the log; one that was replaying is a candidate then."""
+    name = version.view.name
     job = StreamJob(spark, settings, clock, version=version)
     with only_driver(spark, settings, job.name.replace(" ", "-")):
-        _Rounds(job, watch, stop or threading.Event()).run()
+        _Rounds(job, watch, stop).run()
         if version.phase == "replaying":
-            with deployment.changing(settings, view.name) as draft:
+            with deployment.changing(settings, name) as draft:
                 draft.value = deployment.replayed(draft.value, version.number, clock())
-    return deployment.load(settings, view.name).version(version.number)
+    return deployment.load(settings, name).version(version.number)
 
 
 class _Rounds:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from braid import status
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.status import ProcessStatus
@@ -30,10 +30,17 @@ class Runner:
     """The jobs of one process. `discover` tells which there should be, and is asked again and again."""
 
     def __init__(
-        self, spark: "SparkSession", settings: Settings, process: str, discover: Discover, once: bool = False
+        self,
+        spark: "SparkSession",
+        settings: Settings,
+        process: str,
+        discover: Discover,
+        *,
+        once: bool = False,
+        waits: bool = False,
     ) -> None:
         self.spark, self.settings, self.process = spark, settings, process
-        self.discover, self.once = discover, once
+        self.discover, self.once, self.waits = discover, once, waits
         self.jobs: dict[str, Job] = {}
         self.locks: dict[str, ExitStack] = {}
         self.ended: list[Job] = []
@@ -42,8 +49,10 @@ class Runner:
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
         try:
+            self.report()
             self._match()
             self._refuse_if_nothing_runs()
+            self.report()
             ticks = 0
             while not stop.wait(TICK):
                 if self.once:
@@ -60,15 +69,15 @@ class Runner:
         finally:
             for name in reversed(list(self.jobs)):
                 self._end(name)
+            status.forget(self.settings, self.process)
         if self.once:
             self._raise_the_first_error()
 
     def report(self) -> None:
         """Tells the world how the jobs are."""
-        if self.settings.home_is_local:
-            queries = tuple(job.status() for job in self.jobs.values())
-            now = datetime.now(UTC)
-            status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
+        queries = tuple(job.status() for job in self.jobs.values())
+        now = datetime.now(UTC)
+        status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
 
     def _match(self) -> None:
         """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
@@ -104,8 +113,15 @@ class Runner:
 
     def _refuse_if_nothing_runs(self) -> None:
         """When no job can go on without a person, the process ends with what that person must know."""
-        if self.jobs and all(job.needs_a_person for job in self.jobs.values()):
-            raise next(job.error for job in self.jobs.values() if job.error is not None)
+        stuck = [
+            job.error
+            for job in self.jobs.values()
+            if job.error is not None
+            and job.needs_a_person
+            and not (self.waits and isinstance(job.error, NotYet))
+        ]
+        if stuck and len(stuck) == len(self.jobs):
+            raise stuck[0]
 
     def _raise_the_first_error(self) -> None:
         for job in self.ended:

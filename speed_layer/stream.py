@@ -1,14 +1,13 @@
 """The stream of a view: from its source's log to its tail, kept fresh, folded, and started again where it ended."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from braid import log as logs
 from braid import view_tables
 from braid.commits import newest_commit
 from braid.deployment import Version
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.finality import watermark
 from braid.log import Log, last_closed
 from braid.logs import Log as Logger
@@ -16,7 +15,7 @@ from braid.status import QueryStatus
 from braid.storage import Storage
 from braid.transactions import newest_version
 from braid.view import View
-from braid.view_tables import REPLAY_CUT, ViewTables
+from braid.view_tables import ViewTables
 from speed_layer import takeover
 from speed_layer.checkpoint import Checkpoint
 from speed_layer.fold import Folding
@@ -69,19 +68,18 @@ class StreamJob(Job):
     def start(self, once: bool) -> None:
         """A stream that has never run begins with the log's history, as a replay does."""
         if not logs.exists(self.spark, self.log):
-            raise BraidError(
+            raise NotYet(
                 f"view {self.view.name!r} cannot start: the log of source {self.view.source.name!r} is not there "
                 f"yet. Run `braid ingest {self.view.source.name}`, or `braid stream --ingest` for both in one."
             )
-        replay_cut = self._create_tables()
+        self._create_tables()
         storage = Storage(self.spark)
         checkpoint = Checkpoint(storage, self.tables.checkpoint, takeover.advice(self.view))
         checkpoint.verify()
         taken = takeover.find(storage, self.tables)
         writer = TailWriter(
             spark=self.spark, checkpoint=checkpoint, view=self.view, tables=self.tables, log=self.log,
-            clock=self.clock, replay_cut=replay_cut, from_day=self.version.from_day,
-            replaces=taken.replaces if taken else None,
+            clock=self.clock, from_day=self.version.from_day, replaces=taken.replaces if taken else None,
         )  # fmt: skip
         writer.begin()
         takeover.refuse_lost_checkpoint(self.view, self.tables, checkpoint, writer.last, taken)
@@ -105,6 +103,8 @@ class StreamJob(Job):
         """A stream that stops leaves its folds for the next start; one that was run for its result does them."""
         if once and self.folding is not None:
             self.folding.tidy()
+        if self.tail_writer is not None:
+            self.tail_writer.settle()
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)
@@ -136,14 +136,12 @@ class StreamJob(Job):
             watermark=watermark(self.view, writer.seen) if writer else None,
         )  # fmt: skip
 
-    def _create_tables(self) -> datetime | None:
-        """The replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
+    def _create_tables(self) -> None:
+        """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
         if newest_version(Storage(self.spark), self.tables.tail) is None:
             newest = newest_commit(self.spark, self.log.table)
             cut = last_closed(newest, self.settings.epoch) if newest else None
             view_tables.create(self.spark, self.tables, self.view, cut)
-        known = view_tables.properties(self.spark, self.tables.tail)
-        return datetime.fromisoformat(known[REPLAY_CUT]) if REPLAY_CUT in known else None
 
     def _read(self, taken: "takeover.Takeover | None") -> "DataFrame":
         reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)

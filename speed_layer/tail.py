@@ -15,7 +15,7 @@ from braid.states.spark import prepare
 from braid.storage import Storage
 from braid.transactions import Transaction, transaction
 from braid.view import View
-from braid.view_tables import LATE, ViewTables, bounds, tail_columns
+from braid.view_tables import LATE, ViewTables, bounds, replay_cut, tail_columns
 from speed_layer.checkpoint import Plan
 from speed_layer.lookups import Lookups
 from speed_layer.writer import BatchWriter
@@ -57,6 +57,7 @@ class TailWriter(BatchWriter):
         """Looks up, once per start of the query, what is already in the tail."""
         self.last = newest_tail_commit(self.spark, self.tables)
         self.seen = self.last.seen if self.last else None
+        self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.spark, self.tables)
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
         position = position_of(plan)
@@ -75,6 +76,7 @@ class TailWriter(BatchWriter):
             seen=self.seen,
             replay_cut=self.replay_cut,
             replaying=position.starting,
+            collected=self.last.collected if self.last else -1,
             lookups=lookups.versions,
         )
         self._write(states, commit)
@@ -85,6 +87,13 @@ class TailWriter(BatchWriter):
         with self.committing():
             writer.option("userMetadata", commit.to_json()).save(table)
         self.last = commit
+
+    def settle(self) -> None:
+        """Says what was seen since the last commit, so that the next start knows it."""
+        with self.lock:
+            commit = self.settled()
+            if commit is not None and self.last is not None and commit.seen != self.last.seen:
+                self.say(self._nothing().write.format("delta").mode("append"), commit, self.tables.tail)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
@@ -141,7 +150,7 @@ class TailWriter(BatchWriter):
         from pyspark.sql import functions as F
 
         if arrived == 0:
-            return self.spark.createDataFrame([], self._schema()), ()
+            return self._nothing(), ()
         if self.from_day is not None:
             rows = rows.where(F.col("day") >= F.lit(self.from_day))
         if arrived is not None and arrived <= SMALL:
@@ -194,12 +203,12 @@ class TailWriter(BatchWriter):
         if in_events["seen"] is not None:
             self.seen = highest(self.seen, in_events["seen"], self.clock())
 
-    def _schema(self) -> Any:
-        if self._tail_schema is None:
-            self._tail_schema = self.spark.read.format("delta").load(self.tables.tail).schema
-        return self._tail_schema
+    def _nothing(self) -> "DataFrame":
+        if self._schema is None:
+            self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
+        return self.spark.createDataFrame([], self._schema)
 
-    _tail_schema: Any = None
+    _schema: Any = None
 
 
 def newest_tail_commit(spark: Any, tables: ViewTables) -> TailCommit | None:

@@ -97,7 +97,9 @@ def recover(spark: "SparkSession", tables: ViewTables, planned: Recovery) -> Non
     storage = Storage(spark)
     with only_driver(spark, tables.settings, f"stream-{tables.view}-v{tables.number}"):
         if planned.replaces is not None:
-            storage.write(_file(tables), json.dumps({"replaces": planned.replaces, "version": planned.version}))
+            storage.write(
+                _file(tables), json.dumps({"replaces": planned.replaces, "version": planned.version})
+            )
         if storage.exists(planned.moves):
             storage.move(planned.moves, planned.to)
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from braid.errors import BraidError
 from speed_layer.checkpoint import Checkpoint, Plan
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class BatchWriter(ABC):
     spark: "SparkSession"
     checkpoint: Checkpoint
     batches: int = 0
-    refusal: BraidError | None = None
+    failure: Exception | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
     in_doubt: bool = False
@@ -39,9 +38,9 @@ class BatchWriter(ABC):
         try:
             query = str(self.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
             self.write_batch(rows, query, batch, self.checkpoint.plan(batch))
-        except BraidError as refusal:
-            # Spark passes an error on as a text: whoever explains the failure needs the error itself.
-            self.refusal = refusal
+        except Exception as failure:
+            # Spark passes an error on as a text of its own: whoever explains the failure needs the error itself.
+            self.failure = failure
             raise
         finally:
             self.lock.release()

@@ -1,4 +1,4 @@
-"""A log that a test writes commit by commit, as ingest does, with the epochs that it wants; and twins to compare with."""
+"""A log that a test writes commit by commit, as ingest does, with the epochs that it wants."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +38,10 @@ class Feed:
         commit = Commit("ingest", self.batch, epoch, epoch, beat=beat)
         names = [column.name for column in log_schema(self.log.source)]
         rows = self.spark.createDataFrame(
-            [tuple(self._row(event, number).get(name) for name in names) for number, event in enumerate(events)],
+            [
+                tuple(self._row(event, number).get(name) for name in names)
+                for number, event in enumerate(events)
+            ],
             log_schema(self.log.source),
         ).withColumn("_epoch", F.lit(epoch))
         writer = rows.coalesce(1).write.format("delta").mode("append")
@@ -50,7 +53,12 @@ class Feed:
     def _row(self, event: dict[str, Any], number: int) -> dict[str, Any]:
         time = event[self.log.source.event_time]
         day = time.astimezone(self.log.source.zone).date()
-        return {"day": day, "_partition": 0, "_offset": self.batch * 10_000 + number, "_arrival": NOON} | event
+        return {
+            "day": day,
+            "_partition": 0,
+            "_offset": self.batch * 10_000 + number,
+            "_arrival": NOON,
+        } | event
 
 
 def run_once(spark: Any, settings: Settings, *views: View) -> None:

@@ -1,7 +1,5 @@
 """`braid ingest`, `log`, `ledger`, `quarantine`, `recover`, `maintain`: everything about the log."""
 
-import signal
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.stream import stop_on_signals
 from braid.definitions import load_definitions
 from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
@@ -81,10 +80,7 @@ def ingest(
 
     settings = current_settings()
     sources = sources_of(settings, names)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop)
+    run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop_on_signals())
 
 
 def log(name: Name, json: Json = False) -> None:
@@ -184,7 +180,8 @@ def requeue_(
 def recover(
     name: Annotated[str, typer.Argument(help="A source or a view by name.", metavar="SOURCE|VIEW")],
     number: Annotated[
-        int | None, typer.Option("--version", help="Of a view: the version; the active one when none is given.")
+        int | None,
+        typer.Option("--version", help="Of a view: the version; the active one when none is given."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it.")] = False,
     json: Json = False,
@@ -195,7 +192,7 @@ def recover(
     """
     definitions = load_definitions(current_settings().definitions)
     if name in definitions.sources:
-        planned: "Recovery | ViewRecovery" = _recover_source(name, yes)
+        planned: Recovery | ViewRecovery = _recover_source(name, yes)
     else:
         planned = _recover_view(definitions.view(name).name, number, yes)
     if json:

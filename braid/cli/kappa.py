@@ -28,7 +28,9 @@ Number = Annotated[
     int | None, typer.Option("--version", help="A version by its number; the candidate when none is given.")
 ]
 
-kappa = typer.Typer(no_args_is_help=True, help="Replay history through the streaming code into a new version.")
+kappa = typer.Typer(
+    no_args_is_help=True, help="Replay history through the streaming code into a new version."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +42,8 @@ def register(app: typer.Typer) -> None:
 def replay(
     name: Name,
     from_day: Annotated[
-        str | None, typer.Option("--from", help="First day to replay, as in 2026-03-01; all when none is given.")
+        str | None,
+        typer.Option("--from", help="First day to replay, as in 2026-03-01; all when none is given."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +84,14 @@ def status(name: Annotated[str | None, typer.Argument(metavar="[VIEW]")] = None,
             f"versions of {deployed.name}",
             ("version", "phase", "mode", "from", "created", "fingerprint"),
             [
-                (f"v{v.number}", v.phase, v.view.mode, v.from_day or "the beginning", f"{v.created:%F %T}", v.fingerprint)
+                (
+                    f"v{v.number}",
+                    v.phase,
+                    v.view.mode,
+                    v.from_day or "the beginning",
+                    f"{v.created:%F %T}",
+                    v.fingerprint,
+                )
                 for v in deployed.versions
             ],
         )
@@ -96,7 +106,10 @@ def status(name: Annotated[str | None, typer.Argument(metavar="[VIEW]")] = None,
 
 @kappa.command()
 def compare(name: Name, number: Number = None, json: Json = False) -> None:
-    """Compare a version with the active one and with a batch recompute of the log, at the same cut; exit 1 if it differs."""
+    """Compare a version with the active one and with a batch recompute of the log, at the same cut.
+
+    Exits with 1 if it differs.
+    """
     verdict = _judge(name, number)
     if json:
         print_json(_verdict(verdict))
@@ -111,7 +124,8 @@ def promote(
     name: Name,
     number: Number = None,
     accept: Annotated[
-        str | None, typer.Option("--accept-differences", help="Promote in spite of differences; the reason is recorded.")
+        str | None,
+        typer.Option("--accept-differences", help="Promote in spite of differences; the reason is recorded."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -177,7 +191,9 @@ def apply(
     if json:
         print_json([asdict(one) for one in done])
     elif done:
-        print_table("applied", ("view", "version", "what was done"), [(d.name, d.version, d.did) for d in done])
+        print_table(
+            "applied", ("view", "version", "what was done"), [(d.name, d.version, d.did) for d in done]
+        )
     else:
         console.print("nothing to do: what is deployed is what is defined.")
 
@@ -197,7 +213,12 @@ def progress_bar(quiet: bool) -> "Iterator[Watch]":
 
         def watch(seen: "Seen") -> None:
             bar.update(
-                task, description=seen.stage, completed=seen.events, total=seen.total, days=seen.days, rate=seen.rate
+                task,
+                description=seen.stage,
+                completed=seen.events,
+                total=seen.total,
+                days=seen.days,
+                rate=seen.rate,
             )
 
         yield watch

@@ -2,6 +2,7 @@
 
 import json as json_format
 import os
+import re
 import signal
 import sys
 import threading
@@ -186,10 +187,17 @@ def _table(title: str, rows: Sequence[dict[str, Any]], with_status: bool) -> Tab
     hidden = () if with_status else ("_status",)
     names = [name for name in (rows[0] if rows else ()) if name not in hidden]
     for name in names:
-        table.add_column(escape(name.removeprefix("_")))
+        # A value that is cut short is no value: what does not fit goes on in the next line.
+        table.add_column(escape(name.removeprefix("_")), overflow="fold")
     for row in rows:
-        table.add_row(*("" if row[name] is None else escape(str(row[name])) for name in names))
+        table.add_row(*(escape(_cell(name, row[name])) for name in names))
     return table
+
+
+def _cell(name: str, value: Any) -> str:
+    """Most windows begin and end with a minute: that is said once, by leaving the seconds out."""
+    text = "" if value is None else str(value)
+    return re.sub(r"(T\d\d:\d\d):00(?=[+-])", r"\1", text) if name.startswith("window_") else text
 
 
 def _print_provenance(output: Output, provenance: dict[str, Any]) -> None:

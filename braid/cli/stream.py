@@ -21,8 +21,13 @@ def register(app: typer.Typer) -> None:
 def stop_on_signals() -> threading.Event:
     """Set by Ctrl-C and SIGTERM: what runs ends between two micro-batches."""
     stop = threading.Event()
+
+    def set_it(*_: object) -> None:
+        # From a thread of its own: the main one may be within `stop.wait`, and hold the lock that `set` wants.
+        threading.Thread(target=stop.set).start()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, set_it)
     return stop
 
 
@@ -30,7 +35,8 @@ def stream(
     names: Views = None,
     once: Annotated[bool, typer.Option("--once", help="Read what is there now, then stop.")] = False,
     ingest: Annotated[
-        bool, typer.Option("--ingest", help="Also run the ingest of their sources, in the same Spark application.")
+        bool,
+        typer.Option("--ingest", help="Also run the ingest of their sources, in the same Spark application."),
     ] = False,
 ) -> None:
     """Keep the views' tails up to date from the log, each event exactly once, until Ctrl-C or SIGTERM.
@@ -46,8 +52,10 @@ def stream(
     settings = current_settings()
     definitions = load_definitions(settings.definitions)
     views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
-    sources = list({view.source.name: view.source for view in views}.values()) if names else list(
-        definitions.sources.values()
+    sources = (
+        list({view.source.name: view.source for view in views}.values())
+        if names
+        else list(definitions.sources.values())
     )
     stop = stop_on_signals()
     run(

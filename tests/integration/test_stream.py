@@ -55,7 +55,9 @@ def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dic
     return [
         {
             "id": f"{minute}-{seed}-{n}",
-            "time": NOON + minute * MINUTE - timedelta(seconds=chance.choice([1, 10, 100, 1000]) * chance.randrange(spread)),
+            "time": NOON
+            + minute * MINUTE
+            - timedelta(seconds=chance.choice([1, 10, 100, 1000]) * chance.randrange(spread)),
             "host": f"h{chance.randrange(6)}",
             "url": chance.choice(["/", "/a", None]),
             "bytes": chance.randrange(1000),
@@ -66,7 +68,11 @@ def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dic
 
 def epochs(spark: Any, settings: Settings, view: View) -> dict[int, int]:
     """Minute after noon -> files of the tail."""
-    paths = pinned(spark, tables_of(settings, view).tail).selectExpr("epoch", "_metadata.file_path as path").distinct()
+    paths = (
+        pinned(spark, tables_of(settings, view).tail)
+        .selectExpr("epoch", "_metadata.file_path as path")
+        .distinct()
+    )
     found = [row.epoch.astimezone(NOON.tzinfo) for row in paths.collect()]
     return {int((e - NOON) / MINUTE): found.count(e) for e in found}
 
@@ -98,7 +104,9 @@ def test_history_that_was_there_before_is_stored_under_one_cut_and_folded_into_t
     feed.commit(some(20, 4), 4)
     run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
-    through = {row.through.astimezone(NOON.tzinfo) for row in pinned(spark, tables.base).select("through").collect()}
+    through = {
+        row.through.astimezone(NOON.tzinfo) for row in pinned(spark, tables.base).select("through").collect()
+    }
     assert through == {NOON + 3 * MINUTE}
     assert epochs(spark, settings, traffic) == {4: 1}
     assert served(spark, traffic, tables) == recomputed(spark, traffic, settings)
@@ -208,9 +216,7 @@ def test_late_events_are_counted_and_marked_as_revisions(spark: Any, settings: S
     feed.commit([one | {"id": "a", "time": NOON}], 1)
     feed.commit([one | {"id": "b", "time": NOON + 30 * MINUTE}], 2)
     run_once(spark, settings, traffic)
-    feed.commit(
-        [one | {"id": "late", "time": NOON}, one | {"id": "not late", "time": NOON + 20 * MINUTE}], 3
-    )
+    feed.commit([one | {"id": "late", "time": NOON}, one | {"id": "not late", "time": NOON + 20 * MINUTE}], 3)
     run_once(spark, settings, traffic)
     rows = pinned(spark, tables_of(settings, traffic).tail).where("_late > 0").collect()
     assert [(row.pane.astimezone(NOON.tzinfo), row._late, row["count"]) for row in rows] == [(NOON, 1, 1)]
@@ -233,13 +239,20 @@ def test_an_optimize_or_a_vacuum_as_the_newest_commit_does_not_make_a_batch_coun
 
 def forget_last_batch(checkpoint: Path) -> None:
     """As if the process had died after the commit and before the checkpoint."""
-    last = max((checkpoint / "commits").iterdir(), key=lambda file: int(file.name) if file.name.isdigit() else -1)
+    last = max(
+        (checkpoint / "commits").iterdir(), key=lambda file: int(file.name) if file.name.isdigit() else -1
+    )
     last.unlink()
     (checkpoint / "commits" / f".{last.name}.crc").unlink(missing_ok=True)
 
 
 def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
-    spark: Any, settings: Settings, feed: Feed, braid: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    spark: Any,
+    settings: Settings,
+    feed: Feed,
+    braid: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     import shutil
 
@@ -303,4 +316,6 @@ def state(settings: Settings, name: str) -> str | None:
 
 def in_step(spark: Any, settings: Settings, view: View) -> bool:
     tables = tables_of(settings, view)
-    return Path(tables.tail, "_delta_log").is_dir() and served(spark, view, tables) == recomputed(spark, view, settings)
+    return Path(tables.tail, "_delta_log").is_dir() and served(spark, view, tables) == recomputed(
+        spark, view, settings
+    )

@@ -20,7 +20,11 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 def appender(floor: datetime) -> Appender:
     nobody: Any = None
     writer = Appender(
-        spark=nobody, checkpoint=nobody, log=Log(requests, Settings()), clock=lambda: NOON, counted=lambda batch: None
+        spark=nobody,
+        checkpoint=nobody,
+        log=Log(requests, Settings()),
+        clock=lambda: NOON,
+        counted=lambda batch: None,
     )
     writer.last, writer.floor = Commit("q", 7, NOON, NOON), floor
     return writer

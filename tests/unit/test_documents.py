@@ -85,3 +85,12 @@ def test_a_storage_that_is_not_known_is_an_error_with_its_address() -> None:
         documents.names("nowhere://bucket")
     with pytest.raises(BraidError, match=r"nowhere://bucket/a\.json cannot be written"):
         documents.write("nowhere://bucket/a.json", "text")
+
+
+def test_a_folder_is_removed_with_all_that_is_in_it_and_one_that_is_not_there_is_as_good(
+    tmp_path: Path,
+) -> None:
+    documents.write(str(tmp_path / "a" / "b" / "c.json"), "{}")
+    documents.remove_folder(str(tmp_path / "a"))
+    documents.remove_folder(str(tmp_path / "a"))
+    assert not (tmp_path / "a").exists()

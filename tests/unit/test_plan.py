@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,9 @@ def test_what_keeps_the_tables_takes_effect_without_a_replay(definition: View) -
 def test_a_replay_that_was_begun_is_resumed() -> None:
     change = only(changed, replaying)
     assert (change.kind, change.step, change.version, change.cost) == ("in progress", "resume", 2, LOG)
+    shorter = deployed(one, changed, NOW, date(2024, 3, 1))
+    from_day = only(changed, shorter).from_day
+    assert deployed(shorter, changed, NOW, from_day) is shorter
 
 
 def test_a_candidate_is_compared_and_promoted() -> None:

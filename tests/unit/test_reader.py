@@ -77,6 +77,14 @@ def test_a_view_without_keys_is_served_like_any_other(settings: Settings, window
     assert served(tables) == tables.answer()
 
 
+def test_events_at_the_same_instant_are_in_the_same_session(settings: Settings) -> None:
+    tables = Tables(settings, view_of(session(gap="30 minutes")))
+    tables.deploy()
+    for epoch in (MIDNIGHT, MIDNIGHT + MINUTE):
+        tables.append(some_events(1, 300, epoch))
+    assert served(tables) == tables.answer()
+
+
 @pytest.mark.parametrize("window", BOUNDED.values(), ids=BOUNDED)
 def test_a_request_reads_less_and_answers_the_same(settings: Settings, window: Window) -> None:
     tables = filled(settings, window)
@@ -140,7 +148,7 @@ def test_an_empty_day_has_a_cut_and_no_numbers(settings: Settings) -> None:
     assert served(tables) == tables.answer()
     provenance = document(ask(settings, active_version(settings, "hits"), Request()))["provenance"]
     assert provenance["base_through"] == [
-        {"first_day": "2024-03-13", "last_day": "2024-03-13", "through": MIDNIGHT.isoformat()}
+        {"first_day": "2024-03-13", "last_day": "2024-03-13", "through": "2024-03-10T00:00:00-05:00"}
     ]
 
 

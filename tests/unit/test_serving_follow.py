@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,24 +92,22 @@ def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
     tables = begun(settings, window, keys=keys)
     watcher = Watcher(settings)
     draw = random.Random(str(window))
-    epoch = MIDNIGHT
 
-    def publish() -> None:
+    def publish(epoch: datetime) -> None:
         day = draw.choice([event.day for event in tables.events])
         tables.publish(day, max(epoch - MINUTE, tables.through.get(day, MIDNIGHT)))
 
-    for turn in range(24):
-        epoch += MINUTE
-        acts: list[Callable[[], None]] = [
-            lambda at=turn: tables.append(some_events(at, 6, epoch, hours=2 + at)),
-            lambda at=turn: tables.append([Event(MIDNIGHT + timedelta(hours=at), "a", at, epoch)]),
-            publish,
-            tables.collect,
-            tables.fold,
-            tables.optimize,
-        ]
+    acts: list[Callable[[datetime], None]] = [
+        lambda epoch: tables.append(some_events(draw.randrange(99), 6, epoch, hours=draw.randrange(1, 30))),
+        lambda epoch: tables.append([replace(draw.choice(tables.events), epoch=epoch)]),
+        publish,
+        lambda _: tables.collect(),
+        lambda _: tables.fold(),
+        lambda _: tables.optimize(),
+    ]
+    for turn in range(1, 25):
         for act in draw.choices(acts, weights=(4, 2, 2, 1, 1, 1), k=2):
-            act()
+            act(MIDNIGHT + turn * MINUTE)
         watcher.look()
         assert_knows_everything(watcher, settings)
     by_hand = tables.answer()
