@@ -24,6 +24,7 @@ from speed_layer.runner import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 logger = Logger("ingest")
 
@@ -36,6 +37,7 @@ class IngestJob(Job):
 
     source: Source = field(kw_only=True)
     appender: Appender | None = None
+    counting: "StreamingQuery | None" = None
 
     @property
     def log(self) -> Log:
@@ -81,6 +83,8 @@ class IngestJob(Job):
         self.query = (
             writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
         ).start()
+        # Asked for its counts also after it has ended.
+        self.counting = self.query
         logger.info("ingest started", source=source.name, log=self.log.table)
 
     def _tune_parquet(self) -> None:
@@ -98,9 +102,9 @@ class IngestJob(Job):
 
     def _counted(self, batch: int) -> Counted | None:
         """What the engine says of a batch that this very query has finished; None if a crash took it along."""
-        if self.query is None:
+        if self.counting is None:
             return None
-        for progress in reversed(self.query._jsq.recentProgress()):
+        for progress in reversed(self.counting._jsq.recentProgress()):
             if progress.batchId() == batch and progress.durationMs().containsKey("addBatch"):
                 operators = progress.stateOperators()
                 dropped = operators[0].customMetrics().get("numDroppedDuplicateRows") if len(operators) else 0

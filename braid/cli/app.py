@@ -17,6 +17,7 @@ COMMANDS = (
     "stream",
     "plan",
     "kappa",
+    "query",
     "up",
 )
 

@@ -75,11 +75,11 @@ def _sessions(
 ) -> pa.Table:
     group = [_quoted(name) for name in (*by, *view.keys)]
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
-    over = f"{partition} ORDER BY first, last ROWS BETWEEN UNBOUNDED PRECEDING AND"
-    begins = (
-        f"coalesce(first - max(last) OVER ({over} 1 PRECEDING) > {gap // MICROSECOND}, true)::INT AS _begins"
-    )
-    island = f"sum(_begins) OVER ({over} CURRENT ROW) AS _island"
+    order = f"{partition} ORDER BY first, last"
+    before = f"{order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    begins = f"coalesce(first - max(last) OVER ({before}) > {gap // MICROSECOND}, true)::INT AS _begins"
+    # Rows that are alike in both may come in another order here: as a range they are one step, whichever begins it.
+    island = f"sum(_begins) OVER ({order} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _island"
     chosen = [
         *map(_quoted, by),
         "min(first) AS first",

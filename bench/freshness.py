@@ -1,0 +1,214 @@
+"""From Kafka to a readable number, beside two usual designs: `python -m bench.freshness [--probes N] [--dedup]`.
+
+Each design runs alone, as a Spark application of its own, with one view and with three, at the same rate of events:
+  - Braid: ingest and streams in one application, with the settings that `braid stream --ingest` has by default;
+  - a stateful aggregation, merged into a Delta table by foreachBatch, one query a view;
+  - a stateful aggregation into Delta's own sink, which writes the whole table at each batch (in append mode a window
+    could be read only once it is final).
+A probe is an event with a url of its own. It is readable when delta-rs sees a file that holds it. Nobody removes
+duplicates, unless --dedup asks Braid to. The machine is noisy: read the ratios, not the numbers.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event as Signal
+from typing import Any
+
+from bench.common import REQUESTS, Row, arguments, create_topic, own_broker, percentile, scratch_folder, show
+from bench.designs import BRAID, DESIGNS, MERGE, Batch, Case, application
+from bench.load import PROBE, Probes, live_load
+from braid.settings import Settings
+
+WANTED = {1: 0.5, 3: 0.4}
+LOOK_EVERY = 0.05
+WARM_COMMITS = 20
+PATIENCE = 180.0
+
+
+@dataclass
+class Reader:
+    """Follows a Delta table as a reader would, and notes when it first sees each probe."""
+
+    table: str
+    found: dict[str, float] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    _delta: Any = None
+
+    @property
+    def version(self) -> int:
+        return self._delta.version() if self._delta is not None else -1
+
+    def look(self) -> None:
+        if not self._open():
+            return
+        files = set(self._delta.file_uris())
+        for file in files - self.known:
+            for url in _probes_in(file):
+                self.found.setdefault(url, time.time())
+        self.known |= files
+
+    def _open(self) -> bool:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            if self._delta is None:
+                self._delta = DeltaTable(self.table)
+            self._delta.update_incremental()
+        except TableNotFoundError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """What one design took from sending a probe to reading it, in seconds, and its micro-batches meanwhile."""
+
+    case: Case
+    seconds: tuple[float, ...]
+    batches: tuple[Batch, ...]
+
+    def at(self, share: float) -> float:
+        return percentile(self.seconds, share)
+
+    def as_dict(self) -> dict[str, Any]:
+        numbers = {"p50": self.at(0.5), "p95": self.at(0.95), "max": max(self.seconds)}
+        return asdict(self.case) | numbers | {"probes": len(self.seconds), "batches": self.batch_times()}
+
+    def batch_times(self) -> dict[str, dict[str, float]]:
+        """Query -> how many warm micro-batches it had and their milliseconds; a stream's wait for a fold is in them."""
+        times: dict[str, list[int]] = {}
+        for batch in sorted(self.batches, key=lambda batch: batch.number):
+            times.setdefault(batch.query, []).append(batch.milliseconds)
+        warm = {query: found[WARM_COMMITS:] or found for query, found in times.items()}
+        return {
+            query: {
+                "number": len(found),
+                "p50": statistics.median(found),
+                "p95": percentile(found, 0.95),
+                "max": max(found),
+            }
+            for query, found in warm.items()
+        }
+
+
+def measure(case: Case, options: argparse.Namespace) -> Freshness:
+    with scratch_folder() as folder, own_broker(folder / "home") as settings:
+        topic = str(REQUESTS.kafka_topic)
+        create_topic(settings, topic)
+        with (
+            running(case, settings) as (process, batches),
+            live_load(settings, topic, options.rate, options.every / 1000) as probes,
+        ):
+            reader = Reader(case.table(settings))
+            began = _warm(reader, process, options.warm_up)
+            seconds = _timed(reader, process, probes, began, options.probes)
+        return Freshness(case, tuple(seconds), tuple(batches))
+
+
+@contextmanager
+def running(case: Case, settings: Settings) -> Iterator[tuple[Any, list[Batch]]]:
+    """The design in a process of its own; its micro-batches are in the list once the block has ended."""
+    context = multiprocessing.get_context("spawn")
+    stop, (ours, theirs) = context.Event(), context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(case, settings, stop, theirs))
+    process.start()
+    batches: list[Batch] = []
+    try:
+        yield process, batches
+    finally:
+        stop.set()
+        if ours.poll(PATIENCE):
+            batches.extend(ours.recv())
+        process.join(PATIENCE)
+
+
+def _serve(case: Case, settings: Settings, stop: Signal, results: Connection) -> None:
+    results.send(application(case, settings, stop))
+
+
+def _warm(reader: Reader, process: Any, seconds: float) -> float:
+    """When the first probe has been readable for so long, and enough batches are done."""
+    first, started = None, time.monotonic()
+    while first is None or reader.version < WARM_COMMITS or time.monotonic() - first < seconds:
+        _look(reader, process)
+        if first is None and reader.found:
+            first = time.monotonic()
+        assert time.monotonic() - started < PATIENCE + seconds, f"{reader.table} did not get going"
+    return time.time()
+
+
+def _timed(reader: Reader, process: Any, probes: Probes, began: float, wanted: int) -> list[float]:
+    """Of the first so many probes sent from now on; one that never comes is a failure, not an omission."""
+    deadline: float | None = None
+    while True:
+        _look(reader, process)
+        sent = [(url, moment) for url, moment in list(probes.sent.items()) if moment >= began][:wanted]
+        if len(sent) == wanted:
+            deadline = deadline or time.monotonic() + PATIENCE
+            if all(url in reader.found for url, _ in sent):
+                return [reader.found[url] - moment for url, moment in sent]
+            assert time.monotonic() < deadline, "a probe was sent and never became readable"
+
+
+def _look(reader: Reader, process: Any) -> None:
+    assert process.is_alive(), "the application ended: its error is above"
+    reader.look()
+    time.sleep(LOOK_EVERY)
+
+
+def _probes_in(file: str) -> list[str]:
+    import pyarrow.parquet as pq
+
+    urls = pq.ParquetFile(file.removeprefix("file://")).read(columns=["url"])["url"].to_pylist()
+    return [url for url in urls if url and url.startswith(PROBE)]
+
+
+def rows_of(results: Sequence[Freshness]) -> list[Row]:
+    """Each design beside the MERGE of as many views."""
+    usual = {result.case.views: result for result in results if result.case.design == MERGE}
+    rows = []
+    for result in results:
+        case, other = result.case, usual.get(result.case.views)
+        for name, share in (("p50", 0.5), ("p95", 0.95)):
+            wanted = WANTED.get(case.views) if case.design == BRAID and name == "p50" else None
+            rows.append(
+                Row(
+                    f"{case.views} view{'s' if case.views > 1 else ''}, {name}: {DESIGNS[case.design]}",
+                    f"{result.at(share) * 1000:,.0f} ms",
+                    f"{result.at(share) / other.at(share):.2f}" if other else "",
+                    f"<= {wanted:.2f}" if wanted else "",
+                )
+            )
+    return rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--probes", type=int, default=120, help="how many are measured")
+    parser.add_argument("--every", type=float, default=500, help="milliseconds between probes")
+    parser.add_argument("--rate", type=float, default=1000, help="events a second")
+    parser.add_argument("--warm-up", type=float, default=30, help="seconds that do not count")
+    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], choices=[1, 2, 3])
+    parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
+    parser.add_argument("--dedup", action="store_true", help="Braid removes duplicates by event id")
+
+
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    cases = [
+        Case(design, views, options.dedup and design == BRAID)
+        for views in options.views
+        for design in options.designs
+    ]
+    results = [measure(case, options) for case in cases]
+    show("freshness", rows_of(results), {"cases": [result.as_dict() for result in results]}, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""A replay beside the batch recompute of the same days: `python -m bench.replay [--events N] [--runs N]`.
+
+Both compute one view from the same log and leave a Delta table by day:
+  - the batch recompute reads the log once and writes the states;
+  - the replay is the stream from the beginning of the log, batch by batch into a tail, then folded into the base.
+The best of some runs, taken in turn. The machine is noisy: read the ratio, not the numbers.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, show
+from bench.made_log import START, MadeLog
+from braid import View, approx_distinct, count, sum_, tumbling
+from braid.log import Log
+from braid.merged import recomputed_states, served_states
+from braid.settings import Settings
+from braid.spark import spark_session
+from braid.view_tables import LATE, ViewTables, base_columns
+from speed_layer.replay import Progress, replay
+
+VIEW = View(
+    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
+    measures={"hits": count(), "volume": sum_("bytes"), "visitors": approx_distinct("host")},
+)  # fmt: skip
+PLAIN = {"hits": count(), "volume": sum_("bytes")}
+WANTED = 2.5
+COMMITS = 20
+Stages = dict[str, float]
+
+
+def make_log(spark: Any, settings: Settings, events: int, days: int) -> datetime:
+    """Events in order of time over some days, in commits of an epoch each; the last closed epoch."""
+    made = MadeLog(spark, Log(REQUESTS, settings))
+    made.create()
+    each, share = events // COMMITS, timedelta(days=days) / COMMITS
+    for epoch in range(COMMITS):
+        made.commit(epoch * each, each, epoch, epoch * share, share, files=2)
+    made.close(COMMITS)
+    return START + (COMMITS - 1) * settings.epoch
+
+
+def batch(spark: Any, settings: Settings, view: View, cut: datetime, number: int) -> Stages:
+    """What a publish does: the states of all days up to the cut, written by day in one commit."""
+    from pyspark.sql import functions as F
+
+    began = time.monotonic()
+    states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    states = states.withColumn("through", F.lit(cut)).withColumn(LATE, F.lit(0).cast("bigint"))
+    rows = states.select(*base_columns(view)).repartition(F.col("day"))
+    rows.write.format("delta").partitionBy("day").save(settings.location("batch", str(number)))
+    return {"all": time.monotonic() - began}
+
+
+def replayed(spark: Any, settings: Settings, view: View) -> Stages:
+    """How long each stage took, by when the next one was first reported."""
+    stages: Stages = {}
+    began = last = time.monotonic()
+    stage = "counting"
+
+    def watch(progress: Progress) -> None:
+        nonlocal stage, last
+        now = time.monotonic()
+        stages[stage] = stages.get(stage, 0.0) + now - last
+        stage, last = progress.stage, now
+
+    replay(spark, settings, view, watch=watch)
+    watch(Progress("done", 0, 0, 0, 0.0))
+    return {"all": time.monotonic() - began} | stages
+
+
+def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int) -> None:
+    """A fast replay of something else proves nothing."""
+    from pyspark.sql import functions as F
+
+    served = served_states(spark, view, ViewTables(settings, view.name, 1), cut)
+    batch_states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    found, wanted = (
+        states.agg(F.sum("count"), F.count("*"), F.sum(F.hash("day", "pane", *view.keys, "count"))).first()
+        for states in (served, batch_states)
+    )
+    assert found == wanted, f"the replay gave {found}, the batch {wanted}"
+    assert found[0] == events, f"{found[0]} events of {events}"
+
+
+def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
+    spark = spark_session(settings, "bench")
+    cut = make_log(spark, settings, options.events, options.days)
+    view = VIEW if options.sketch else replace(VIEW, measures=PLAIN)
+    batches: list[Stages] = []
+    replays: list[Stages] = []
+    # The first of each warms the engine up.
+    for run in range(options.runs + 1):
+        named = replace(view, name=f"{view.name}_{run}")
+        batches.append(batch(spark, settings, named, cut, run))
+        replays.append(replayed(spark, settings, named))
+    check(spark, settings, named, cut, options.events // COMMITS * COMMITS)
+    ours = min(replays[1:], key=lambda stages: stages["all"])
+    theirs = min(batches[1:], key=lambda stages: stages["all"])
+    rows = [
+        Row("batch recompute", _time(theirs["all"], options.events), "1"),
+        Row(
+            "replay", _time(ours["all"], options.events), f"{ours['all'] / theirs['all']:.2f}", f"<= {WANTED}"
+        ),
+        *(
+            Row(f"  of it {stage}", f"{seconds:.1f} s", f"{seconds / theirs['all']:.2f}")
+            for stage, seconds in ours.items()
+            if stage != "all"
+        ),
+        Row("memory of the driver", f"{jvm_memory(spark):.1f} GiB"),
+    ]
+    return rows, {"events": options.events, "batches": batches, "replays": replays}
+
+
+def _time(seconds: float, events: int) -> str:
+    return f"{seconds:.1f} s, {events / seconds:,.0f}/s"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--days", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3, help="the best of so many")
+    parser.add_argument("--sketch", action="store_true", help="also count distinct visitors")
+
+
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    with scratch_folder() as folder:
+        rows, details = measure_all(Settings(home=str(folder / "home")), options)
+    show("replay", rows, details, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""A thousand small micro-batches through one stream: `python -m bench.steady [--batches N] [--mode kappa|lambda]`.
+
+A commit of the log becomes one micro-batch, as fast as they can be made. Epochs are short and made up, so that closed
+ones are folded all the time and, in kappa mode, moved into the base. Wanted: the thousandth micro-batch takes what the
+fiftieth took, in as much memory, with as few files.
+"""
+
+import argparse
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from bench.common import REQUESTS, Row, arguments, jvm_memory, percentile, scratch_folder, show
+from bench.made_log import MadeLog
+from braid import View, count, sum_, tumbling
+from braid.log import Log
+from braid.settings import Settings
+from braid.spark import spark_session
+from speed_layer.engine import deploy_first, stream_jobs
+from speed_layer.job import utc_now
+from speed_layer.runner import Runner
+from speed_layer.stream import StreamJob
+
+VIEW = View(
+    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
+    measures={"hits": count(), "volume": sum_("bytes")}, mode="kappa",
+)  # fmt: skip
+EPOCH = timedelta(seconds=10)
+COMMITS_PER_EPOCH = 10
+SECOND = timedelta(seconds=1)
+FOLD_EVERY = timedelta(seconds=100)
+AROUND = 20
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """How the stream is around a batch: milliseconds a batch, files in the tail, memory of the driver in GiB."""
+
+    batch: int
+    milliseconds: float
+    slowest: float
+    files: int
+    memory: float
+
+
+def points(wanted: int) -> list[int]:
+    return sorted({min(50, wanted), wanted // 2, wanted})
+
+
+def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace) -> list[Point]:
+    made = MadeLog(spark, Log(view.source, settings))
+    made.create()
+    deploy_first(settings, view, utc_now())
+    found = []
+    with streaming(spark, settings, view) as job:
+        times: dict[int, float] = {}
+        for number in range(1, options.batches + 1):
+            first, epoch = number * options.events, number // COMMITS_PER_EPOCH
+            made.commit(first, options.events, epoch, number * SECOND, SECOND)
+            # One commit waits while another is being read: a micro-batch finds the next one there, and only that.
+            _wait_for(job, number - 1)
+            if number % AROUND == 0:
+                times |= _times(job)
+            if number in points(options.batches):
+                _wait_for(job, number)
+                found.append(_point(spark, job, number, times | _times(job)))
+    return found
+
+
+@contextmanager
+def streaming(spark: Any, settings: Settings, view: View) -> Iterator[StreamJob]:
+    """The view's stream as `braid stream` runs it, in a thread."""
+    stop = threading.Event()
+    runner = Runner(
+        spark, settings, "bench", lambda: stream_jobs(spark, settings, [view.name], utc_now), waits=True
+    )
+    thread = threading.Thread(target=runner.run, args=(stop,))
+    thread.start()
+    try:
+        yield _job(runner, thread)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _job(runner: Runner, thread: threading.Thread) -> StreamJob:
+    while thread.is_alive():
+        for job in runner.jobs.values():
+            if job.query is not None:
+                assert isinstance(job, StreamJob)
+                return job
+        time.sleep(0.05)
+    raise AssertionError("the stream did not start: its error is above")
+
+
+def _wait_for(job: StreamJob, commit: int) -> None:
+    """Until the stream has read this commit of the log; the table's creation was the one before the first."""
+    deadline = time.monotonic() + PATIENCE
+    while commit > 0 and _next_commit(job) <= commit:
+        assert job.query is not None, f"the stream ended: {job.error}"
+        assert time.monotonic() < deadline, f"the stream has not read commit {commit} of the log"
+        time.sleep(0.01)
+
+
+def _next_commit(job: StreamJob) -> int:
+    last = job.tail_writer.last if job.tail_writer else None
+    return last.position.version if last else 0
+
+
+def _times(job: StreamJob) -> dict[int, float]:
+    """Batch -> its milliseconds, of the engine's last hundred; the wait for a fold is in them."""
+    assert job.query is not None
+    return {
+        progress.batchId: progress.durationMs["triggerExecution"]
+        for progress in job.query.recentProgress
+        if progress.numInputRows > 0
+    }
+
+
+def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Point:
+    newest = [times[batch] for batch in sorted(times)][-AROUND:]
+    assert job.folding is not None
+    # What was used once and is free again is not what grows.
+    spark.sparkContext._jvm.System.gc()
+    return Point(
+        number,
+        statistics.median(newest),
+        percentile(newest, 0.95),
+        job.folding.files.total(),
+        jvm_memory(spark),
+    )
+
+
+def rows_of(found: list[Point]) -> list[Row]:
+    first = found[0]
+    return [
+        Row(
+            f"around batch {point.batch:,}",
+            f"{point.milliseconds:,.0f} ms (p95 {point.slowest:,.0f} ms), {point.files} files, {point.memory:.2f} GiB",
+            f"{point.milliseconds / first.milliseconds:.2f}",
+            "1" if point is not first else "",
+        )
+        for point in found
+    ]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--events", type=int, default=500, help="of a micro-batch")
+    parser.add_argument("--mode", choices=["kappa", "lambda"], default="kappa")
+
+
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    with scratch_folder() as folder:
+        settings = Settings(home=str(folder / "home"), epoch=EPOCH, fold_every=FOLD_EVERY)
+        spark = spark_session(settings, "bench")
+        found = run(spark, settings, replace(VIEW, mode=options.mode), options)
+    show("steady", rows_of(found), {"points": [asdict(point) for point in found]}, options.json)
+
+
+if __name__ == "__main__":
+    main()

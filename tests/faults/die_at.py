@@ -1,0 +1,138 @@
+"""Streams what a log holds, and dies at one named point: `python -m tests.faults.die_at POINT`.
+
+The product has no hooks for this: its own methods are wrapped here. What died is Python and its JVM at one moment.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from braid import logs
+from braid.settings import load_settings
+from braid.spark import spark_session
+from speed_layer import stream as streams
+from speed_layer.engine import stream
+from speed_layer.fold import Folding
+from speed_layer.tail import TailWriter
+from tests.streams import NOON
+
+# Deep enough into the run that there are batches before it, and others of the same commit behind it.
+BATCH = 3
+DAY = timedelta(days=1)
+
+
+Die = Callable[[], None]
+
+
+def before_the_commit(die: Die) -> None:
+    def fall(writer: Any, *_: Any) -> None:
+        if writer.batches == BATCH:
+            die()
+
+    _around(TailWriter, "_write", before=fall)
+
+
+def after_the_commit(die: Die) -> None:
+    def fall(writer: Any, *_: Any) -> None:
+        if writer.batches == BATCH:
+            die()
+
+    _around(TailWriter, "_write", after=fall)
+
+
+def in_a_fold_of_the_tail(die: Die) -> None:
+    def watch(_: Any, writer: Any, commit: Any, table: str) -> None:
+        _once_files_are_written(Path(table), die)
+
+    _around(TailWriter, "say", before=watch)
+
+
+def in_a_fold_into_the_base(die: Die) -> None:
+    def watch(folding: Any, cut: Any) -> None:
+        _once_files_are_written(Path(folding.writer.tables.base), die)
+
+    _around(Folding, "_advance", before=watch)
+
+
+def between_base_and_tail(die: Die) -> None:
+    def fall(folding: Any) -> None:
+        # Only its own fold advances a kappa view's base: what is to be collected was advanced just now.
+        if folding.writer.view.mode == "kappa":
+            die()
+
+    _around(Folding, "_collect", before=fall)
+
+
+POINTS: dict[str, Callable[[Die], None]] = {
+    point.__name__: point
+    for point in (
+        before_the_commit,
+        after_the_commit,
+        in_a_fold_of_the_tail,
+        in_a_fold_into_the_base,
+        between_base_and_tail,
+    )
+}
+
+
+def _around(
+    owner: type,
+    name: str,
+    before: Callable[..., object] = lambda *_: None,
+    after: Callable[..., object] = lambda *_: None,
+) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*arguments: Any) -> Any:
+        before(*arguments)
+        result = original(*arguments)
+        after(*arguments)
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def _once_files_are_written(table: Path, die: Die) -> None:
+    """A thread looks at the table's folder while Spark writes: new files, and no commit that names them yet."""
+    files, commits = _files(table), _commits(table)
+
+    def look() -> None:
+        while _commits(table) == commits:
+            if _files(table) - files:
+                die()
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+def _files(table: Path) -> set[Path]:
+    return set(table.glob("*/*.parquet"))
+
+
+def _commits(table: Path) -> set[Path]:
+    return set((table / "_delta_log").glob("*.json"))
+
+
+def main(point: str) -> None:
+    # A file a batch: batches end in the middle of a commit, and an epoch has several files.
+    streams.MOST_BYTES = "1b"
+    logs.configure("debug", "text")
+    settings = load_settings()
+    spark = spark_session(settings, "braid that dies")
+    jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+
+    def die() -> None:
+        # The JVM first: it would go on with what it was told for half a second.
+        for process in (jvm, os.getpid()):
+            os.kill(process, signal.SIGKILL)
+
+    POINTS[point](die)
+    stream(spark, (), settings, once=True, clock=lambda: NOON + DAY)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

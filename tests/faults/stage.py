@@ -1,0 +1,137 @@
+"""What a fault is tried on: two views of a source of their own, and `braid` commands as processes that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from braid.commits import TailCommit, described
+from braid.definitions import load_definitions
+from braid.log import Log
+from braid.settings import Settings
+from braid.source import Source
+from braid.view import View
+from tests.streams import recomputed, served, tables_of
+from tests.waiting import until
+
+BRAID = str(Path(sys.executable).with_name("braid"))
+DEFINITIONS = """\
+from dataclasses import replace
+from braid import count, sum_
+from examples import weblog
+requests = replace(weblog.requests, kafka_topic={topic!r})
+page_traffic = replace(weblog.page_traffic, source=requests, measures={{"hits": count(), "bytes": sum_("bytes")}})
+visits = replace(weblog.visits, source=requests, mode="kappa")
+"""
+
+Victim = Literal["python", "jvm", "both"]
+
+
+class Command:
+    """A `braid` command in a process of its own; what it says on stderr is collected."""
+
+    def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [BRAID, *arguments], env=os.environ | environment, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    @property
+    def said(self) -> str:
+        return "".join(self.lines)
+
+    def wait_for(self, text: str) -> None:
+        """Returns as soon as it says so; a process that ends without having said so is a failure."""
+        until(lambda: text in self.said or self.process.poll() is not None)
+        assert text in self.said, self.said
+
+    def kill(self, victim: Victim) -> None:
+        """Kills the driver, its JVM as a machine that is out of memory does, or both as a container's end does."""
+        assert self.process.poll() is None, self.said
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        pids = [child.pid for child in children if child.name() == "java"]
+        assert len(pids) == 1, children
+        for pid in {"python": [self.process.pid], "jvm": pids, "both": [*pids, self.process.pid]}[victim]:
+            os.kill(pid, signal.SIGKILL)
+        assert self.ended() != 0
+
+    def ended(self, patience: float = 120) -> int:
+        """Its exit code, once it is gone and all it said has been read."""
+        code = self.process.wait(patience)
+        self._reader.join(patience)
+        return code
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.ended()
+
+
+@dataclass
+class Stage:
+    """A BRAID_HOME with its definitions, seen from the test's own session."""
+
+    spark: Any
+    settings: Settings
+    environment: dict[str, str]
+    commands: list[Command] = field(default_factory=list)
+
+    @property
+    def source(self) -> Source:
+        return load_definitions(self.settings.definitions).sources["requests"]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return tuple(load_definitions(self.settings.definitions).views.values())
+
+    @property
+    def log(self) -> Log:
+        return Log(self.source, self.settings)
+
+    def run(self, *arguments: str, **environment: str) -> Command:
+        self.commands.append(Command(*arguments, environment=self.environment | environment))
+        return self.commands[-1]
+
+    def accepted_ids(self) -> list[str]:
+        rows = self.spark.read.format("delta").load(self.log.table).where("_error is null")
+        return sorted(row.id for row in rows.select("id").collect())
+
+    def in_step(self, view: View) -> bool:
+        """Whether a reader of the view gets what the log says."""
+        tail = Path(tables_of(self.settings, view).tail.removeprefix("file://"))
+        return (tail / "_delta_log").is_dir() and states_of(self, view) == recomputed(
+            self.spark, view, self.settings
+        )
+
+
+def states_of(stage: Stage, view: View) -> Counter[Any]:
+    return served(stage.spark, view, tables_of(stage.settings, view))
+
+
+def batches_of(stage: Stage, view: View) -> Counter[tuple[str, int]]:
+    """How often each batch was committed to the view's tail."""
+    found = described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json)
+    return Counter((commit.query, commit.batch) for _, commit in found if not commit.fold)
+
+
+def assert_exact(stage: Stage) -> None:
+    """Each view says what its log says, and each of its batches was committed once."""
+    for view in stage.views:
+        assert states_of(stage, view) == recomputed(stage.spark, view, stage.settings), view.name
+        assert [batch for batch, times in batches_of(stage, view).items() if times > 1] == [], view.name
+
+
+MakeStage = Callable[..., Stage]
