@@ -46,12 +46,15 @@ def scratch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def settings_at(home: Path, **changed: Any) -> Settings:
+    """The defaults, but for a home and what is changed."""
+    return Settings(**{"home": str(home), **changed})
+
+
 @contextmanager
-def own_broker(home: Path, **changed: Any) -> Iterator[Settings]:
+def own_broker(home: Path) -> Iterator[Settings]:
     """Settings of a home with a broker of its own, on ports that are free."""
-    settings = Settings(
-        home=str(home), kafka_port=free_port(), kafka_controller_port=free_port(), **changed
-    )  # fmt: skip
+    settings = settings_at(home, kafka_port=free_port(), kafka_controller_port=free_port())
     node = embedded.embedded_broker(settings)
     embedded.start(node)
     try:
@@ -91,6 +94,14 @@ def jvm_memory(spark: Any) -> float:
     return float(psutil.Process(pid).memory_info().rss / 2**30)
 
 
+def heap_used(spark: Any) -> float:
+    """What Spark's driver cannot let go of, in GiB: resident memory is not given back, and says little of growth."""
+    jvm = spark.sparkContext._jvm
+    jvm.System.gc()
+    memory = jvm.java.lang.Runtime.getRuntime()
+    return float((memory.totalMemory() - memory.freeMemory()) / 2**30)
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of them does not exceed."""
     ordered = sorted(values)
@@ -98,9 +109,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def arguments(text: str | None, add: Callable[[argparse.ArgumentParser], None]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )  # fmt: skip
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=text, formatter_class=formatter)
     add(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""Ingest beside its limit and beside what one would write by hand, in one run: `python bench/ingest.py [--events N]`.
+"""Ingest beside its limit and beside what one would write by hand, in one run: `python -m bench.ingest [--events N]`.
 
 Catch-up: N events already in Kafka, events a second of
   - the limit: the Kafka source and from_json into a sink that does nothing;
@@ -13,44 +13,37 @@ import argparse
 import json
 import shutil
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
-from rich.console import Console
-from rich.table import Table
-
-from braid.log import Log
+from bench.common import (
+    REQUESTS,
+    Row,
+    arguments,
+    create_topic,
+    jvm_memory,
+    own_broker,
+    parsed_stream,
+    scratch_folder,
+    show,
+)
 from braid.settings import Settings
 from braid.source import Source
 from braid.spark import spark_session
-from infra import broker as embedded
-from speed_layer.ingest import Job
+from speed_layer.ingest import IngestJob
 
-SOURCE = Source(
-    name="requests", kafka_topic="requests", event_time="time", event_id="id", timezone="America/New_York",
-    schema="id string, time timestamp, host string, url string, status int, bytes bigint",
+SOURCE = replace(
+    REQUESTS, event_id="id", timezone="America/New_York",
     rules={"status is an HTTP code": "status between 100 and 599"},
 )  # fmt: skip
-FIELDS = "id string, time string, host string, url string, status int, bytes bigint"
 LIVE_RATE = 1000
 LIVE_BATCHES = 25
 WARM_UP = 8
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def fill(spark: Any, settings: Settings, topic: str, first: int, count: int) -> None:
@@ -66,24 +59,6 @@ def fill(spark: Any, settings: Settings, topic: str, first: int, count: int) -> 
     rows.write.format("kafka").option("kafka.bootstrap.servers", settings.bootstrap).option(
         "topic", topic
     ).save()
-
-
-def create_topic(settings: Settings, topic: str) -> None:
-    from kafka import KafkaAdminClient
-    from kafka.admin import NewTopic
-
-    admin = KafkaAdminClient(bootstrap_servers=settings.bootstrap)
-    admin.create_topics([NewTopic(topic, num_partitions=3, replication_factor=1)])
-    admin.close()
-
-
-def parsed_stream(spark: Any, settings: Settings, topic: str) -> Any:
-    from pyspark.sql import functions as F
-
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", settings.bootstrap)
-    raw = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
-    read = F.from_json(F.col("value").cast("string"), FIELDS)
-    return raw.select(read.alias("e"), "timestamp").select("e.*", "timestamp")
 
 
 def rate_of(query: Any) -> float:
@@ -105,7 +80,7 @@ def noop_rate(spark: Any, settings: Settings, scratch: Path) -> float:
 def ingest_rate(spark: Any, settings: Settings, source: Source, events: int) -> float:
     for folder in ("log", "checkpoints", "inbox"):
         shutil.rmtree(settings.location(folder), ignore_errors=True)
-    job = Job(spark, Log(source, settings))
+    job = IngestJob(spark, settings, source=source)
     job.start(once=True)
     assert job.query is not None
     job.query.awaitTermination()
@@ -178,7 +153,7 @@ def native_sink(spark: Any, settings: Settings, scratch: Path) -> float:
 
 
 def braid_live(spark: Any, settings: Settings, source: Source) -> float:
-    job = Job(spark, Log(source, settings))
+    job = IngestJob(spark, settings, source=source)
     job.start(once=False)
     try:
         return batch_time(job.query, LIVE_BATCHES + WARM_UP)
@@ -186,47 +161,23 @@ def braid_live(spark: Any, settings: Settings, source: Source) -> float:
         job.stop()
 
 
-def memory_of(spark: Any) -> float:
-    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-    return psutil.Process(pid).memory_info().rss / 2**30
-
-
 def best(measure: Callable[[], float], runs: int) -> float:
     return max(measure() for _ in range(runs))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=2, help="the best of so many")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    scratch = Path(tempfile.mkdtemp(prefix="braid-bench-"))
-    settings = Settings(
-        home=str(scratch / "home"),
-        kafka_port=free_port(),
-        kafka_controller_port=free_port(),
-        trigger=timedelta(seconds=1),
-    )
-    node = embedded.embedded_broker(settings)
-    embedded.start(node)
-    try:
-        results = measure_all(settings, scratch, arguments.events, arguments.runs)
-    finally:
-        embedded.stop(node)
-        shutil.rmtree(scratch, ignore_errors=True)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
-        return
-    table = Table("what", "measured", "ratio", "wanted", title="ingest")
-    for row in results["rows"]:
-        table.add_row(*map(str, row))
-    Console().print(table)
 
 
-def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> dict[str, Any]:
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    with scratch_folder() as scratch, own_broker(scratch / "home") as settings:
+        rows = measure_all(settings, scratch, options.events, options.runs)
+    show("ingest", rows, {"events": options.events}, options.json)
+
+
+def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> list[Row]:
     spark = spark_session(settings, "bench")
     plain = replace(SOURCE, event_id=None)
     for topic in (str(SOURCE.kafka_topic), "live"):
@@ -236,24 +187,21 @@ def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> di
     limit = best(lambda: noop_rate(spark, settings, scratch), runs)
     without = best(lambda: ingest_rate(spark, settings, plain, events), runs)
     with_dedup = best(lambda: ingest_rate(spark, settings, SOURCE, events), runs)
-    catch_up_memory = memory_of(spark)
+    catch_up_memory = jvm_memory(spark)
     live = replace(SOURCE, name="live", kafka_topic="live")
     with steady_load(spark, settings, "live"):
         native = native_sink(spark, settings, scratch)
         ours_plain = braid_live(spark, settings, replace(live, event_id=None, name="live_plain"))
         ours = braid_live(spark, settings, live)
-    return {
-        "events": events,
-        "rows": [
-            ["catch-up: Kafka + from_json, noop", f"{limit:,.0f}/s", "1", ""],
-            ["catch-up: ingest without dedup", f"{without:,.0f}/s", f"{without / limit:.2f}", ">= 0.50"],
-            ["catch-up: ingest with dedup", f"{with_dedup:,.0f}/s", f"{with_dedup / limit:.2f}", ">= 0.35"],
-            ["live: native Delta sink", f"{native:,.0f} ms", "1", ""],
-            ["live: ingest without dedup", f"{ours_plain:,.0f} ms", f"{ours_plain / native:.2f}", "<= 0.50"],
-            ["live: ingest with dedup", f"{ours:,.0f} ms", f"{ours / native:.2f}", ""],
-            ["memory of the driver after catch-up", f"{catch_up_memory:.1f} GiB", "", "<= 4"],
-        ],
-    }
+    return [
+        Row("catch-up: Kafka + from_json, noop", f"{limit:,.0f}/s", "1"),
+        Row("catch-up: ingest without dedup", f"{without:,.0f}/s", f"{without / limit:.2f}", ">= 0.50"),
+        Row("catch-up: ingest with dedup", f"{with_dedup:,.0f}/s", f"{with_dedup / limit:.2f}", ">= 0.35"),
+        Row("live: native Delta sink", f"{native:,.0f} ms", "1"),
+        Row("live: ingest without dedup", f"{ours_plain:,.0f} ms", f"{ours_plain / native:.2f}", "<= 0.50"),
+        Row("live: ingest with dedup", f"{ours:,.0f} ms", f"{ours / native:.2f}"),
+        Row("memory of the driver after catch-up", f"{catch_up_memory:.1f} GiB", wanted="<= 4"),
+    ]
 
 
 if __name__ == "__main__":

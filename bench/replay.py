@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, show
+from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, settings_at, show
 from bench.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
 from braid.log import Log
@@ -59,7 +59,7 @@ def replayed(spark: Any, settings: Settings, view: View) -> Stages:
     """How long each stage took, by when the next one was first reported."""
     stages: Stages = {}
     began = last = time.monotonic()
-    stage = "counting"
+    stage = "starting"
 
     def watch(progress: Progress) -> None:
         nonlocal stage, last
@@ -83,6 +83,7 @@ def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int
         for states in (served, batch_states)
     )
     assert found == wanted, f"the replay gave {found}, the batch {wanted}"
+    assert found is not None
     assert found[0] == events, f"{found[0]} events of {events}"
 
 
@@ -129,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     options = arguments(__doc__, add_arguments)
     with scratch_folder() as folder:
-        rows, details = measure_all(Settings(home=str(folder / "home")), options)
+        rows, details = measure_all(settings_at(folder / "home"), options)
     show("replay", rows, details, options.json)
 
 

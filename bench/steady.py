@@ -15,7 +15,17 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from bench.common import REQUESTS, Row, arguments, jvm_memory, percentile, scratch_folder, show
+from bench.common import (
+    REQUESTS,
+    Row,
+    arguments,
+    heap_used,
+    jvm_memory,
+    percentile,
+    scratch_folder,
+    settings_at,
+    show,
+)
 from bench.made_log import MadeLog
 from braid import View, count, sum_, tumbling
 from braid.log import Log
@@ -40,12 +50,13 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Point:
-    """How the stream is around a batch: milliseconds a batch, files in the tail, memory of the driver in GiB."""
+    """How the stream is around a batch: its milliseconds, the tail's files, the driver's heap and memory in GiB."""
 
     batch: int
     milliseconds: float
     slowest: float
     files: int
+    heap: float
     memory: float
 
 
@@ -126,27 +137,32 @@ def _times(job: StreamJob) -> dict[int, float]:
 def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Point:
     newest = [times[batch] for batch in sorted(times)][-AROUND:]
     assert job.folding is not None
-    # What was used once and is free again is not what grows.
-    spark.sparkContext._jvm.System.gc()
     return Point(
-        number,
-        statistics.median(newest),
-        percentile(newest, 0.95),
-        job.folding.files.total(),
-        jvm_memory(spark),
-    )
+        number, statistics.median(newest), percentile(newest, 0.95),
+        job.folding.files.total(), heap_used(spark), jvm_memory(spark),
+    )  # fmt: skip
 
 
 def rows_of(found: list[Point]) -> list[Row]:
     first = found[0]
     return [
-        Row(
-            f"around batch {point.batch:,}",
-            f"{point.milliseconds:,.0f} ms (p95 {point.slowest:,.0f} ms), {point.files} files, {point.memory:.2f} GiB",
-            f"{point.milliseconds / first.milliseconds:.2f}",
-            "1" if point is not first else "",
-        )
+        row
         for point in found
+        for row in (
+            Row(
+                f"batch {point.batch:,}: time",
+                f"{point.milliseconds:,.0f} ms, p95 {point.slowest:,.0f} ms",
+                f"{point.milliseconds / first.milliseconds:.2f}",
+                "1",
+            ),
+            Row(f"batch {point.batch:,}: files of the tail", f"{point.files}"),
+            Row(
+                f"batch {point.batch:,}: heap, memory",
+                f"{point.heap:.2f} GiB, {point.memory:.2f} GiB",
+                f"{point.heap / first.heap:.2f}",
+                "1",
+            ),
+        )
     ]
 
 
@@ -159,7 +175,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     options = arguments(__doc__, add_arguments)
     with scratch_folder() as folder:
-        settings = Settings(home=str(folder / "home"), epoch=EPOCH, fold_every=FOLD_EVERY)
+        settings = settings_at(folder / "home", epoch=EPOCH, fold_every=FOLD_EVERY)
         spark = spark_session(settings, "bench")
         found = run(spark, settings, replace(VIEW, mode=options.mode), options)
     show("steady", rows_of(found), {"points": [asdict(point) for point in found]}, options.json)

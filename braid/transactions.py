@@ -11,12 +11,12 @@ from braid.storage import Storage
 
 @dataclass(frozen=True)
 class Transaction:
-    """One commit: what its writer said, its rows, and the partitions of the files that it added and removed."""
+    """One commit: what its writer said, its rows where that is known, and the partitions of added and removed files."""
 
     version: int
     metadata: str | None
     committed: datetime
-    rows: int
+    rows: int | None
     added: tuple[dict[str, str], ...]
     removed: tuple[dict[str, str], ...]
 
@@ -40,7 +40,7 @@ def transaction(storage: Storage, table: str, version: int) -> Transaction | Non
         version,
         info.get("userMetadata"),
         datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
-        int(info.get("operationMetrics", {}).get("numOutputRows", 0)),
+        _rows(info, actions),
         tuple(action["add"]["partitionValues"] for action in actions if "add" in action),
         tuple(action["remove"].get("partitionValues", {}) for action in actions if "remove" in action),
     )
@@ -52,3 +52,11 @@ def transactions(storage: Storage, table: str, since: int) -> Iterator[Transacti
     while (found := transaction(storage, table, version)) is not None:
         yield found
         version += 1
+
+
+def _rows(info: dict[str, Any], actions: list[dict[str, Any]]) -> int | None:
+    """Only a commit without files is known to have no rows; what others say of themselves is optional."""
+    said = info.get("operationMetrics", {}).get("numOutputRows")
+    if said is not None and int(said) > 0:
+        return int(said)
+    return None if any("add" in action for action in actions) else 0

@@ -24,7 +24,9 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def only_driver(spark: "SparkSession", settings: Settings, job: str) -> Iterator[None]:
+def only_driver(
+    spark: "SparkSession", settings: Settings, job: str, patience: float = PATIENCE
+) -> Iterator[None]:
     """Holds the job for as long as the block runs. A shared BRAID_HOME has no such lock: use the strict setting."""
     if not settings.home_is_local:
         yield
@@ -38,12 +40,14 @@ def only_driver(spark: "SparkSession", settings: Settings, job: str) -> Iterator
             raise BraidError(
                 f"{job} runs already ({_holder(file)}): two at once would count twice. Stop that one first."
             ) from None
-        _wait_for_the_old_one(file, job)
+        _wait_for_the_old_one(file, job, patience)
         jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         file.write_text(
             json.dumps({"jvm": jvm, "born": psutil.Process(jvm).create_time(), "python": os.getpid()})
         )
         yield
+        # Reached only when the block ends well: its JVM lives on, and writes here no more.
+        file.write_text("")
 
 
 def is_driven(settings: Settings, job: str) -> bool:
@@ -66,13 +70,13 @@ def _holder(file: Path) -> str:
         return "another process"
 
 
-def _wait_for_the_old_one(file: Path, job: str) -> None:
+def _wait_for_the_old_one(file: Path, job: str, patience: float) -> None:
     try:
         known = json.loads(file.read_text())
         jvm = psutil.Process(known["jvm"])
         if jvm.create_time() != known["born"] or known["python"] == os.getpid():
             return
-        jvm.wait(PATIENCE)
+        jvm.wait(patience)
     except (ValueError, KeyError, psutil.NoSuchProcess):
         return
     except psutil.TimeoutExpired:

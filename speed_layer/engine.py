@@ -54,7 +54,8 @@ def stream(
         ]
 
     # Beside its ingest a stream waits for the log that is to come; a service waits for its topics.
-    Runner(spark, settings, ENGINE, discover, once=once, waits=bool(sources)).run(stop)
+    process = "-".join(["stream", *names]) if names else ENGINE
+    Runner(spark, settings, process, discover, once=once, waits=bool(sources)).run(stop)
 
 
 def stream_jobs(

@@ -29,8 +29,8 @@ class Lag:
             self.next_version = commit.version + 1
         while self.waiting and self.waiting[0].version < position.version:
             self.waiting.popleft()
-        behind = [commit for commit in self.waiting if commit.rows]
+        behind = [commit for commit in self.waiting if commit.rows != 0]
         if not behind:
             return 0, 0.0
         waited = ((now or datetime.now(UTC)) - behind[0].committed).total_seconds()
-        return sum(commit.rows for commit in behind), max(0.0, waited)
+        return sum(commit.rows or 0 for commit in behind), max(0.0, waited)

@@ -147,7 +147,7 @@ class _Rounds:
         if writer.last is None:
             return True
         behind = lag.beyond(writer.last.position)
-        return behind is not None and behind[0] == 0
+        return behind == (0, 0.0)
 
     def _progress(self, stage: str) -> Progress:
         seconds = time.monotonic() - self.began

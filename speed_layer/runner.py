@@ -12,7 +12,7 @@ from braid.errors import BraidError, NotYet
 from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.status import ProcessStatus
-from speed_layer.driver import only_driver
+from speed_layer.driver import PATIENCE, only_driver
 from speed_layer.job import Job
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ class Runner:
         self.jobs: dict[str, Job] = {}
         self.locks: dict[str, ExitStack] = {}
         self.ended: list[Job] = []
+        self.taken: set[str] = set()
+        self.refused: BraidError | None = None
         self.started = datetime.now(UTC)
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
         try:
-            self.report()
-            self._match()
+            self._match(PATIENCE)
             self._refuse_if_nothing_runs()
             self.report()
             ticks = 0
@@ -69,7 +70,8 @@ class Runner:
         finally:
             for name in reversed(list(self.jobs)):
                 self._end(name)
-            status.forget(self.settings, self.process)
+            if self.ended:
+                status.forget(self.settings, self.process)
         if self.once:
             self._raise_the_first_error()
 
@@ -79,7 +81,7 @@ class Runner:
         now = datetime.now(UTC)
         status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
 
-    def _match(self) -> None:
+    def _match(self, patience: float = 0.0) -> None:
         """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
         wanted = {job.name: job for job in self.discover()}
         for name, job in list(self.jobs.items()):
@@ -91,14 +93,25 @@ class Runner:
                 continue
             held = ExitStack()
             try:
-                held.enter_context(only_driver(self.spark, self.settings, name.replace(" ", "-")))
-            except BraidError:
-                if not self.jobs and len(wanted) == 1:
-                    raise
-                # Somebody else runs it, such as a replay that is about to hand it over.
+                held.enter_context(only_driver(self.spark, self.settings, name.replace(" ", "-"), patience))
+            except BraidError as refusal:
+                self._leave_to_others(name, refusal)
                 continue
+            self.taken.discard(name)
             self.jobs[name], self.locks[name] = job, held
             job.try_start(self.once)
+            self.report()
+        if wanted and not self.jobs and self.refused is not None:
+            raise self.refused
+
+    def _leave_to_others(self, name: str, refusal: BraidError) -> None:
+        """Somebody else runs it, such as a replay that is about to hand it over: it is asked for again later."""
+        self.refused = self.refused or refusal
+        if self.once:
+            raise refusal
+        if name not in self.taken:
+            self.taken.add(name)
+            logger.warning(f"{name} is left to another process", reason=str(refusal))
 
     def _end(self, name: str) -> None:
         job, held = self.jobs.pop(name), self.locks.pop(name)

@@ -27,6 +27,8 @@ logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
+# Up to this many commits it is worth adding up their rows.
+FEW = 20
 
 
 @dataclass
@@ -121,12 +123,14 @@ class TailWriter(BatchWriter):
 
     def _arrived(self, position: Position) -> int | None:
         """How many rows of the log this batch reads; None when it is not worth finding out."""
-        start = self.last.position if self.last else Position(0)
-        many = position.version - start.version > 20
-        if position.starting or start.starting or many or min(start.index, position.index) >= 0:
+        start = self.last.position if self.last else None
+        if start is None or not (start.is_between_commits and position.is_between_commits):
             return None
-        read = [self._log_commit(version) for version in range(start.version, position.version)]
-        return sum(commit.rows for commit in read if commit) if all(read) else None
+        if position.version - start.version > FEW:
+            return None
+        commits = [self._log_commit(version) for version in range(start.version, position.version)]
+        rows = [commit.rows for commit in commits if commit is not None and commit.rows is not None]
+        return sum(rows) if len(rows) == len(commits) else None
 
     def _epoch_before(self, version: int) -> datetime | None:
         """The newest epoch of the log before a version, looking past the commits of others."""

@@ -1,12 +1,12 @@
-"""What a fault is tried on: two views of a source of their own, and `braid` commands as processes that can be killed."""
+"""What a fault is tried on: two views of one source, and `braid` commands as processes that can be killed."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -48,7 +48,8 @@ class Command:
 
     def _read(self) -> None:
         assert self.process.stderr is not None
-        self.lines.extend(self.process.stderr)
+        for line in self.process.stderr:
+            self.lines.append(line)
 
     @property
     def said(self) -> str:
@@ -101,6 +102,12 @@ class Stage:
     def log(self) -> Log:
         return Log(self.source, self.settings)
 
+    def close(self) -> None:
+        """What was started here does not outlive its test."""
+        for command in self.commands:
+            command.process.kill()
+            command.ended()
+
     def run(self, *arguments: str, **environment: str) -> Command:
         self.commands.append(Command(*arguments, environment=self.environment | environment))
         return self.commands[-1]
@@ -134,4 +141,16 @@ def assert_exact(stage: Stage) -> None:
         assert [batch for batch, times in batches_of(stage, view).items() if times > 1] == [], view.name
 
 
-MakeStage = Callable[..., Stage]
+def make_stage(spark: Any, folder: Path, **given: str) -> Stage:
+    """A new one below a folder, with the settings that are given."""
+    definitions = folder / "definitions.py"
+    definitions.write_text(DEFINITIONS.format(topic=f"t-{uuid.uuid4().hex}"))
+    chosen = {
+        "home": str(folder / "home"),
+        "definitions": str(definitions),
+        "kafka_bootstrap": "127.0.0.1:1",
+        "spark_master": "local[2]",
+        "spark_memory": "1g",
+    } | given
+    environment = {f"BRAID_{name.upper()}": value for name, value in chosen.items()}
+    return Stage(spark, Settings.model_validate(chosen), environment)

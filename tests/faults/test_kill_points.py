@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ import pytest
 
 from braid.commits import BaseCommit, TailCommit, described
 from braid.maintenance import maintain
+from braid.settings import Settings
 from braid.storage import Storage
-from braid.transactions import newest_version, transactions
+from braid.transactions import newest_version, transaction
 from braid.view import View
 from speed_layer.checkpoint import Checkpoint
-from tests.faults.die_at import POINTS
-from tests.faults.stage import MakeStage, Stage, assert_exact, states_of
+from tests.faults.stage import Stage, assert_exact, make_stage, states_of
 from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, tables_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ def some(number: int, minute: int) -> list[dict[str, Any]]:
             "id": f"{minute}-{n}",
             "time": NOON
             + minute * MINUTE
-            - chance.choice([1, 60, 3600]) * timedelta(seconds=chance.randrange(60)),
+            - timedelta(seconds=chance.choice([1, 60, 3600]) * chance.randrange(60)),
             "host": f"h{chance.randrange(6)}",
             "url": chance.choice(["/", "/a", None]),
             "status": chance.choice([200, 404]),
@@ -43,37 +44,57 @@ def some(number: int, minute: int) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
-def stage(make_stage: MakeStage) -> Stage:
-    return make_stage(fold_every="2 minutes")
-
-
-@pytest.fixture
-def feed(stage: Stage) -> Feed:
-    """A log with some minutes that the stream, which has run before, is still to read."""
-    feed = Feed(stage.spark, stage.log)
+@pytest.fixture(scope="module")
+def prepared(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A log with some minutes that its streams, which have run before, are still to read."""
+    stage = make_stage(spark, tmp_path_factory.mktemp("prepared"), fold_every="2 minutes")
+    feed = Feed(spark, stage.log)
     feed.commit(some(20, 0), 0)
-    run_once(stage.spark, stage.settings, *stage.views)
+    run_once(spark, stage.settings, *stage.views)
     for minute in range(1, 5):
         feed.commit(some(20, minute), minute)
     feed.beat(5)
-    return feed
+    # The test's JVM, which wrote so far, lives on: whoever comes next would wait for its end.
+    shutil.rmtree(Path(stage.settings.home, "drivers"))
+    return stage
 
 
-def stream_dies(stage: Stage, point: str) -> None:
+@pytest.fixture
+def stage(prepared: Stage, tmp_path: Path) -> Stage:
+    return copied(prepared, tmp_path / "home")
+
+
+def copied(stage: Stage, home: Path) -> Stage:
+    shutil.copytree(stage.settings.home, home)
+    settings = Settings.model_validate(stage.settings.model_dump() | {"home": str(home)})
+    return replace(stage, settings=settings, environment=stage.environment | {"BRAID_HOME": str(home)})
+
+
+def streams_die(stage: Stage, point: str) -> None:
+    command = [sys.executable, "-m", "tests.faults.die_at", point]
+    environment = os.environ | stage.environment
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.die_at", point],
-        env=os.environ | stage.environment, cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        command, env=environment, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def goes_on(stage: Stage, feed: Feed) -> None:
-    """What died is repeated, what has come since is read, and all of it is exact."""
+def assert_goes_on(stage: Stage) -> None:
+    """What died is done again, what has come since is read, and all of it is exact."""
+    feed = Feed(stage.spark, stage.log, batch=4)
     feed.commit(some(20, 6), 6)
     feed.beat(7)
     run_once(stage.spark, stage.settings, *stage.views)
     assert_exact(stage)
+
+
+def assert_served_exactly(stage: Stage) -> None:
+    for view in stage.views:
+        assert states_of(stage, view) == recomputed(stage.spark, view, stage.settings), view.name
+
+
+def committed(stage: Stage, view: View) -> TailCommit:
+    return next(described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json))[1]
 
 
 def planned(stage: Stage, view: View) -> int | None:
@@ -81,34 +102,61 @@ def planned(stage: Stage, view: View) -> int | None:
 
 
 def finished(stage: Stage, view: View) -> int:
-    names = Path(tables_of(stage.settings, view).checkpoint, "commits").iterdir()
-    return max(int(file.name) for file in names if file.name.isdigit())
+    """The newest batch that the checkpoint knows to be done."""
+    files = Path(tables_of(stage.settings, view).checkpoint, "commits").iterdir()
+    return max(int(file.name) for file in files if file.name.isdigit())
 
 
-def committed(stage: Stage, view: View) -> TailCommit:
-    return next(described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json))[1]
+def orphans(table: str) -> list[Path]:
+    """Files that a writer left behind and no commit names."""
+    named = "".join(commit.read_text() for commit in Path(table, "_delta_log").glob("*.json"))
+    return [file for file in Path(table).glob("*/*.parquet") if file.name not in named]
 
 
-def orphans(stage: Stage, table: str) -> set[str]:
-    """Files that a writer left behind and no commit ever named."""
-    commits = Path(table, "_delta_log").glob("*.json")
-    named = "".join(file.read_text() for file in commits)
-    return {file.name for file in Path(table).glob("*/*.parquet") if file.name not in named}
-
-
-def test_before_the_commit(stage: Stage, feed: Feed) -> None:
-    stream_dies(stage, "before_the_commit")
+def test_a_batch_that_was_not_committed_is_written_by_the_next_start(stage: Stage) -> None:
+    streams_die(stage, "before_the_commit")
     assert any(planned(stage, view) == committed(stage, view).batch + 1 for view in stage.views)
-    goes_on(stage, feed)
+    assert_goes_on(stage)
 
 
-@pytest.mark.parametrize("then", ["nothing", "OPTIMIZE and VACUUM"])
-def test_after_the_commit_and_before_the_checkpoint(stage: Stage, feed: Feed, then: str) -> None:
-    stream_dies(stage, "after_the_commit")
-    between = [view for view in stage.views if committed(stage, view).batch == finished(stage, view) + 1]
-    assert between
-    if then != "nothing":
-        for view in between:
-            tail = tables_of(stage.settings, view).tail
-            maintain(stage.spark, tail)
-    goes_on(stage, feed)
+def test_a_batch_that_was_committed_is_not_written_again_whoever_committed_after_it(
+    stage: Stage, tmp_path: Path
+) -> None:
+    streams_die(stage, "after_the_commit")
+    unfinished = [view for view in stage.views if committed(stage, view).batch == finished(stage, view) + 1]
+    assert unfinished
+    tended = copied(stage, tmp_path / "tended")
+    assert_goes_on(stage)
+    for view in unfinished:
+        tail = tables_of(tended.settings, view).tail
+        maintain(stage.spark, tail)
+        newest = transaction(Storage(stage.spark), tail, newest_version(Storage(stage.spark), tail) or 0)
+        assert newest is not None
+        assert TailCommit.from_json(newest.metadata) is None
+    assert_goes_on(tended)
+
+
+def test_a_fold_of_the_tail_that_was_not_committed_changes_nothing(stage: Stage) -> None:
+    streams_die(stage, "in_a_fold_of_the_tail")
+    assert any(orphans(tables_of(stage.settings, view).tail) for view in stage.views)
+    assert_served_exactly(stage)
+    assert_goes_on(stage)
+
+
+def test_a_fold_into_the_base_that_was_not_committed_changes_nothing(stage: Stage) -> None:
+    streams_die(stage, "in_a_fold_into_the_base")
+    assert any(orphans(tables_of(stage.settings, view).base) for view in stage.views)
+    assert_served_exactly(stage)
+    assert_goes_on(stage)
+
+
+def test_rows_that_the_base_covers_and_the_tail_still_holds_count_once(stage: Stage) -> None:
+    streams_die(stage, "between_base_and_tail")
+    kappa = next(view for view in stage.views if view.mode == "kappa")
+    tables = tables_of(stage.settings, kappa)
+    version, advanced = next(described(stage.spark, tables.base, BaseCommit.from_json))
+    last = committed(stage, kappa)
+    assert advanced.through == last.complete
+    assert last.collected < version
+    assert_served_exactly(stage)
+    assert_goes_on(stage)

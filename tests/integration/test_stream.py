@@ -57,7 +57,7 @@ def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dic
             "id": f"{minute}-{seed}-{n}",
             "time": NOON
             + minute * MINUTE
-            - timedelta(seconds=chance.choice([1, 10, 100, 1000]) * chance.randrange(spread)),
+            - timedelta(seconds=chance.choice([1, 10, 100]) * chance.randrange(spread)),
             "host": f"h{chance.randrange(6)}",
             "url": chance.choice(["/", "/a", None]),
             "bytes": chance.randrange(1000),

@@ -1,0 +1,100 @@
+"""The engine, ingest and streams in one, is killed at any moment or told to stop: nothing is lost or counted twice."""
+
+import json
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from braid.commits import BaseCommit, TailCommit, described, newest_commit
+from infra import broker as embedded
+from speed_layer.engine import stream
+from speed_layer.ledger import take_stock
+from tests.faults.stage import Command, Stage, assert_exact, batches_of
+from tests.streams import tables_of
+from tests.waiting import until
+
+KILLS = 20
+# More than a slow machine needs for all the kills: sending ends when they are done.
+ENDLESS = 200_000
+INTERRUPTED = 130
+
+
+@pytest.fixture
+def stage(new_stage: Callable[..., Stage], broker: embedded.Broker) -> Stage:
+    return new_stage(
+        kafka_bootstrap=broker.bootstrap, epoch="5 seconds", fold_every="10 seconds", trigger="0 seconds"
+    )
+
+
+def send(stage: Stage, truth: Path, events: int, rate: int) -> Command:
+    """The generator's nastiest setting; the answer to what was acknowledged is in the file in the end."""
+    disorder = "--late 0.2 --duplicates 0.05 --malformed 0.03 --out-of-order 0.1"
+    options = f"--topic {stage.source.kafka_topic} --events {events} --rate {rate} --truth {truth} {disorder}"
+    return stage.run("produce", *options.split())
+
+
+def true_ids(truth: Path) -> list[str]:
+    return sorted(json.loads(truth.read_text())["ids"])
+
+
+def finish(stage: Stage) -> None:
+    """All that was sent is ingested and streamed, in the test's own session."""
+    stream(stage.spark, stage.views, stage.settings, sources=[stage.source], only=True, once=True)
+
+
+def test_twenty_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+    stage: Stage, tmp_path: Path
+) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    sending = send(stage, tmp_path / "truth", ENDLESS, rate=200)
+    for _ in range(KILLS):
+        engine = stage.run("stream", "--ingest")
+        engine.wait_for(moments.choice(["ingest started", "stream started"]))
+        # Not a wait for something to be ready: the moment itself is what is tried.
+        threading.Event().wait(moments.uniform(0, 5))
+        engine.kill(moments.choice(["python", "jvm", "both"]))
+    assert sending.stop() == INTERRUPTED
+    assert_was_at_work(stage)
+    finish(stage)
+    books = take_stock(stage.spark, stage.log)
+    assert books.balanced, books
+    assert books.waiting == 0
+    assert stage.accepted_ids() == true_ids(tmp_path / "truth")
+    assert_exact(stage)
+
+
+def assert_was_at_work(stage: Stage) -> None:
+    """Engines that were killed before they did anything would prove nothing."""
+    for view in stage.views:
+        assert len(batches_of(stage, view)) > 1, view.name
+        tables = tables_of(stage.settings, view)
+        folds = [
+            commit for _, commit in described(stage.spark, tables.tail, TailCommit.from_json) if commit.fold
+        ]
+        advances = list(described(stage.spark, tables.base, BaseCommit.from_json))
+        assert advances if view.mode == "kappa" else folds, view.name
+
+
+def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: Path) -> None:
+    sending = send(stage, tmp_path / "truth", 2000, rate=0)
+    assert sending.ended() == 0
+    engine = stage.run("stream", "--ingest")
+    until(lambda: all(has_batch(stage, view) for view in stage.views))
+    assert engine.stop() == 0, engine.said
+    assert "Traceback" not in engine.said
+    newest = newest_commit(stage.spark, stage.log.table)
+    assert newest is not None
+    assert newest.beat
+    assert stage.accepted_ids() == true_ids(tmp_path / "truth")
+    finish(stage)
+    assert_exact(stage)
+
+
+def has_batch(stage: Stage, view: Any) -> bool:
+    return Path(tables_of(stage.settings, view).checkpoint, "commits", "0").exists()

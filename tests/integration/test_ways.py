@@ -1,0 +1,123 @@
+"""Every way to a number gives the same states: live tail, folded base, replays of history in any order, recompute."""
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
+from braid.commits import commits
+from braid.log import Log, create
+from braid.produce.run import Plan, run
+from braid.produce.sender import kafka_outlet
+from braid.produce.weblog import Weblog, weblog
+from braid.settings import Settings
+from braid.view_tables import pinned
+from examples.weblog import requests
+from infra.broker import Broker
+from speed_layer.engine import stream
+from speed_layer.promotion import judge
+from speed_layer.replay import replay
+from tests.conftest import Answer
+from tests.streams import recomputed, served, tables_of
+
+
+@pytest.fixture
+def settings(home: Path, broker: Broker) -> Settings:
+    """Epochs of a second and folds of every two: as much happens as in a day."""
+    second = timedelta(seconds=1)
+    return Settings(
+        home=str(home), spark_master="local[2]", kafka_bootstrap=broker.bootstrap, epoch=second, fold_every=2 * second
+    )  # fmt: skip
+
+
+def views_of(source: Source, keys: tuple[str, ...], **measures: Any) -> list[View]:
+    """One that batch will advance, one that advances itself, and one of sessions."""
+    sliding_view = View(
+        name="by_batch", source=source, keys=keys, window=sliding("1 hour", every="15 minutes"), measures=measures
+    )  # fmt: skip
+    sessions = View(
+        name="sessions", source=source, keys=keys, window=session(gap="30 minutes"), measures={"n": count()}
+    )  # fmt: skip
+    return [sliding_view, replace(sliding_view, name="by_itself", mode="kappa"), sessions]
+
+
+def shuffle_history(spark: Any, log: Log, new: Log) -> None:
+    """The same rows in another log, in no order at all, as a log is after years of maintenance."""
+    from pyspark.sql import functions as F
+
+    create(spark, new)
+    newest = next(commits(spark, log.table))[1]
+    rows = pinned(spark, log.table).orderBy(F.rand(1)).repartition(5)
+    writer = rows.write.format("delta").mode("append").option("userMetadata", newest.to_json())
+    writer.save(new.table)
+
+
+def assert_all_ways_agree(
+    spark: Any, settings: Settings, source: Source, views: list[View], tmp_path: Path
+) -> None:
+    log = Log(source, settings)
+    elsewhere = Settings(home=str(tmp_path / "elsewhere"), spark_master="local[2]", epoch=settings.epoch)
+    shuffle_history(spark, log, Log(source, elsewhere))
+    stream(spark, views, elsewhere, only=True, once=True)
+    for view in views:
+        expected = recomputed(spark, view, settings)
+        assert expected
+        assert served(spark, view, tables_of(settings, view)) == expected, f"live {view.name}"
+        assert served(spark, view, tables_of(elsewhere, view)) == expected, f"shuffled {view.name}"
+        version = replay(spark, settings, view)
+        assert version.phase == "candidate"
+        assert served(spark, view, tables_of(settings, view, 2)) == expected, f"replayed {view.name}"
+        verdict = judge(spark, settings, view.name)
+        assert verdict.holds, verdict.objections()
+        assert verdict.parities[0].groups > 0
+    base = tables_of(settings, views[1]).base
+    assert pinned(spark, base).select("through").distinct().count() >= 1
+
+
+def test_all_ways_agree_on_the_nastiest_events(spark: Any, settings: Settings, tmp_path: Path) -> None:
+    source = replace(requests, kafka_topic=f"t-{uuid.uuid4().hex}")
+    views = views_of(
+        source, ("status",),
+        hits=count(), bytes=sum_("bytes"), hosts=approx_distinct("host"), p95=quantile("bytes", 0.95),
+    )  # fmt: skip
+    for seed in range(3):
+        nasty = Weblog(events=1500, seed=seed, late=0.3, duplicates=0.1, malformed=0.05, out_of_order=0.3)
+        plan = Plan(weblog(nasty), {}, None, source.zone)
+        run(
+            plan,
+            kafka_outlet(settings.bootstrap, str(source.kafka_topic), 3),
+            rate=0,
+            on_ack=lambda record: None,
+        )
+        stream(spark, views, settings, sources=[source], only=True, once=True)
+    assert_all_ways_agree(spark, settings, source, views, tmp_path)
+
+
+def test_all_ways_agree_on_earthquakes_in_the_order_of_their_revisions(
+    spark: Any, settings: Settings, shared_data: Path, tmp_path: Path, braid: Callable[..., Answer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """85 % of the events are behind the largest event time that was seen before them."""
+    source = Source(
+        name="quakes", kafka_topic=f"t-{uuid.uuid4().hex}", event_time="time", event_id="id",
+        schema="id string, time timestamp, updated timestamp, mag double, magType string, place string",
+    )  # fmt: skip
+    definitions = tmp_path / "definitions.py"
+    definitions.write_text(f"from braid import Source\nquakes = {source!r}\n")
+    monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))
+    monkeypatch.setenv("BRAID_KAFKA_BOOTSTRAP", settings.bootstrap)
+    file = shared_data / "usgs" / "all_month_quakewatch.csv"
+    sent = braid("produce", "--source", "quakes", "--csv", str(file), "--arrival", "updated", "--json")
+    assert sent.code == 0, sent.err
+    assert json.loads(sent.out)["sent"] == 9_462
+    views = views_of(
+        source, ("magType",), n=count(), largest=max_("mag"), least=min_("mag"), spread=stddev("mag")
+    )
+    stream(spark, views, settings, sources=[source], only=True, once=True)
+    assert_all_ways_agree(spark, settings, source, views, tmp_path)
