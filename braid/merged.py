@@ -4,6 +4,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from braid.events import read_lookup, view_events
+from braid.frames import days_and_moments
 from braid.log import Log, read
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
@@ -22,8 +23,7 @@ def beyond(tail: "DataFrame", through: dict[date, datetime]) -> "DataFrame":
 
     if not through:
         return tail
-    spark = tail.sparkSession
-    covered = spark.createDataFrame(list(through.items()), "day date, _through timestamp")
+    covered = days_and_moments(tail.sparkSession, through, "_through")
     joined = tail.join(F.broadcast(covered), on="day", how="left")
     open_rows = joined.where(F.col("_through").isNull() | (F.col("epoch") > F.col("_through")))
     return open_rows.select(*tail.columns)

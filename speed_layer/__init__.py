@@ -1,1 +1,1 @@
-"""The speed layer: what never stops. Today that is ingest, with its ledger and its quarantine."""
+"""The speed layer: what never stops. Ingest into the log, the streams of views, their folds, replays and versions."""

@@ -9,6 +9,7 @@ from braid.commits import Commit, newest_commit, next_epoch
 from braid.ddl import quote
 from braid.errors import BraidError
 from braid.events import log_schema
+from braid.frames import no_rows
 from braid.log import Log
 from braid.logs import Log as Logger
 from speed_layer.checkpoint import Plan
@@ -153,7 +154,7 @@ class Appender(BatchWriter):
         self.batches += not commit.beat
 
     def _nothing(self) -> "DataFrame":
-        return self.spark.createDataFrame([], log_schema(self.log.source))
+        return no_rows(self.spark, log_schema(self.log.source))
 
     _columns: list[str] = field(default_factory=list)
     _plan: Plan | None = None

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from braid.commits import BaseCommit, described
 from braid.errors import BraidError
+from braid.frames import timestamp
 from braid.logs import Log as Logger
 from braid.merged import base_states, beyond
 from braid.states import EVENTS
@@ -155,9 +156,7 @@ class Folding:
         folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
         with unchanged(self._name("tail"), left, folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
-            where = among(
-                "epoch", [f"timestamp'{epoch.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'" for epoch in epochs]
-            )
+            where = among("epoch", map(timestamp, epochs))
             writer = writer.option("replaceWhere", where).option("dataChange", "false")
             self.writer.say(writer, commit, tables.tail)
         self._catch_up()

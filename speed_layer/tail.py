@@ -9,6 +9,7 @@ from braid.commits import Commit, Position, TailCommit, described
 from braid.errors import BraidError
 from braid.events import view_events
 from braid.finality import late_before, watermark
+from braid.frames import no_rows
 from braid.log import Log
 from braid.logs import Log as Logger
 from braid.states.spark import prepare
@@ -210,7 +211,7 @@ class TailWriter(BatchWriter):
     def _nothing(self) -> "DataFrame":
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
-        return self.spark.createDataFrame([], self._schema)
+        return no_rows(self.spark, self._schema)
 
     _schema: Any = None
 

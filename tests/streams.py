@@ -9,6 +9,7 @@ from typing import Any
 from braid import log as logs
 from braid.commits import Commit
 from braid.events import log_schema
+from braid.frames import no_rows
 from braid.log import Log
 from braid.merged import recomputed_states, served_states
 from braid.settings import Settings
@@ -29,28 +30,27 @@ class Feed:
     batch: int = -1
 
     def commit(self, events: Sequence[dict[str, Any]], minute: int, beat: bool = False) -> None:
+        import pyarrow as pa
         from pyspark.sql import functions as F
+        from pyspark.sql.pandas.types import to_arrow_schema
 
         if not logs.exists(self.spark, self.log):
             logs.create(self.spark, self.log)
         epoch = NOON + minute * MINUTE
         self.batch += not beat
         commit = Commit("ingest", self.batch, epoch, epoch, beat=beat)
-        names = [column.name for column in log_schema(self.log.source)]
-        rows = self.spark.createDataFrame(
-            [
-                tuple(self._row(event, number).get(name) for name in names)
-                for number, event in enumerate(events)
-            ],
-            log_schema(self.log.source),
-        ).withColumn("_epoch", F.lit(epoch))
+        schema = log_schema(self.log.source)
+        # As Arrow: rows from Python lists would be passed through Python workers.
+        values = pa.Table.from_pylist([self._row(*one) for one in enumerate(events)], to_arrow_schema(schema))
+        rows = self.spark.createDataFrame(values, schema) if events else no_rows(self.spark, schema)
+        rows = rows.withColumn("_epoch", F.lit(epoch))
         writer = rows.coalesce(1).write.format("delta").mode("append")
         writer.option("userMetadata", commit.to_json()).save(self.log.table)
 
     def beat(self, minute: int) -> None:
         self.commit([], minute, beat=True)
 
-    def _row(self, event: dict[str, Any], number: int) -> dict[str, Any]:
+    def _row(self, number: int, event: dict[str, Any]) -> dict[str, Any]:
         time = event[self.log.source.event_time]
         day = time.astimezone(self.log.source.zone).date()
         return {

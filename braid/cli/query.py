@@ -107,7 +107,7 @@ def tail(
     With `--json` every row is one line (of `--mode complete`: every table), printed at once. A row that is
     "withdrawn" is no more: its session has become part of another one, or is not final any more.
 
-    Example: `braid tail page_traffic --mode final --json | jq .hits`
+    Example: `braid tail page_traffic --mode final --json`
     """
     from serving_layer.changes import Table as Whole
     from serving_layer.changes import final, updates

@@ -120,7 +120,7 @@ def status(
 ) -> None:
     """Show what runs and how it does: events, rows per second, micro-batch time, lag, late events, newest epoch.
 
-    Example: `braid status --check && echo healthy`
+    Example: `braid status --check`
     """
     processes, now = read_all(current_settings()), datetime.now(UTC)
     if prometheus:
