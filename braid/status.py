@@ -15,6 +15,7 @@ from braid.logs import Log
 from braid.settings import Settings
 
 SUPERVISOR = "up"
+ENGINE = "engine"
 FRESH = timedelta(seconds=30)
 # The system counts a process's birth from its own start, which it knows to the second.
 _BIRTH_IS_KNOWN_TO = timedelta(seconds=2)

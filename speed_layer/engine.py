@@ -10,6 +10,7 @@ from braid.fingerprint import fingerprint
 from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.source import Source
+from braid.status import ENGINE
 from braid.view import View
 from speed_layer.ingest import ingest, ingest_jobs
 from speed_layer.job import Job, utc_now
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = Logger("stream")
-
-ENGINE = "engine"
 
 
 def stream(

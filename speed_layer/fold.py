@@ -104,8 +104,7 @@ class Folding:
 
         spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
         base = pinned(spark, tables.base)
-        through = throughs(base)
-        open_rows = beyond(pinned(spark, tables.tail), through).where(F.col("epoch") <= F.lit(cut))
+        open_rows = beyond(pinned(spark, tables.tail), throughs(base)).where(F.col("epoch") <= F.lit(cut))
         days = sorted(row.day for row in open_rows.select("day").distinct().collect())
         there = base_states(view, base).where(F.col("day").isin(days))
         shared = [name for name in base_columns(view) if name != "through"]
@@ -117,9 +116,19 @@ class Folding:
             if days:
                 writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
             writer.option("userMetadata", BaseCommit(cut, "stream").to_json()).save(tables.base)
-        self.base_through = cut
+        self.base_through, self.base_version = cut, newest_version(Storage(spark), tables.base) or 0
         logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
-        self._collect()
+        self._forget(cut)
+
+    def _forget(self, cut: datetime) -> None:
+        """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""
+        commit = self.writer.settled()
+        if commit is None:
+            return
+        writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
+        writer = writer.option("replaceWhere", f"epoch <= {timestamp(cut)}")
+        self.writer.say(writer, replace(commit, collected=self.base_version), self.writer.tables.tail)
+        self._catch_up()
 
     def _collect(self) -> None:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""

@@ -96,7 +96,7 @@ class TailWriter(BatchWriter):
         with self.lock:
             commit = self.settled()
             if commit is not None and self.last is not None and commit.seen != self.last.seen:
-                self.say(self._nothing().write.format("delta").mode("append"), commit, self.tables.tail)
+                self.say(self.nothing().write.format("delta").mode("append"), commit, self.tables.tail)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
@@ -155,7 +155,7 @@ class TailWriter(BatchWriter):
         from pyspark.sql import functions as F
 
         if arrived == 0:
-            return self._nothing(), ()
+            return self.nothing(), ()
         if self.from_day is not None:
             rows = rows.where(F.col("day") >= F.lit(self.from_day))
         if arrived is not None and arrived <= SMALL:
@@ -208,7 +208,7 @@ class TailWriter(BatchWriter):
         if in_events["seen"] is not None:
             self.seen = highest(self.seen, in_events["seen"], self.clock())
 
-    def _nothing(self) -> "DataFrame":
+    def nothing(self) -> "DataFrame":
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
         return no_rows(self.spark, self._schema)

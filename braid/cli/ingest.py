@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from braid.cli.output import Json, console, print_json, print_table
-from braid.cli.stream import stop_on_signals
+from braid.cli.signals import stop_on_signals
 from braid.definitions import load_definitions
 from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
@@ -80,7 +80,8 @@ def ingest(
 
     settings = current_settings()
     sources = sources_of(settings, names)
-    run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop_on_signals())
+    with stop_on_signals() as stop:
+        run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop)
 
 
 def log(name: Name, json: Json = False) -> None:

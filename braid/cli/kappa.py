@@ -10,7 +10,8 @@ import typer
 
 from braid import deployment
 from braid.cli.output import Json, console, errors, mark, print_json, print_table
-from braid.cli.stream import Views, stop_on_signals
+from braid.cli.signals import stop_on_signals
+from braid.cli.stream import Views
 from braid.definitions import load_definitions
 from braid.deployment import Deployment
 from braid.errors import BraidError, CheckFailed
@@ -58,8 +59,7 @@ def replay(
     settings = current_settings()
     view = load_definitions(settings.definitions).view(name)
     day = _day(from_day) if from_day else None
-    stop = stop_on_signals()
-    with progress_bar(quiet=json) as watch:
+    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
         version = run(
             spark_session(settings, "braid replay"), settings, view, from_day=day, watch=watch, stop=stop
         )
@@ -177,7 +177,6 @@ def apply(
     from speed_layer.apply import Applier
 
     settings = current_settings()
-    stop = stop_on_signals()
 
     def spark() -> "SparkSession":
         return spark_session(settings, "braid apply")
@@ -185,7 +184,7 @@ def apply(
     changes = [change for change in planned(settings, spark) if change.is_due]
     for name in names or ():
         load_definitions(settings.definitions).view(name)
-    with progress_bar(quiet=json) as watch:
+    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
         applier = Applier(spark, settings, watch, stop)
         done = [applier.apply(change) for change in changes if not names or change.name in names]
     if json:

@@ -1,11 +1,10 @@
 """`braid stream`: keeps every view's tail up to date."""
 
-import signal
-import threading
 from typing import Annotated
 
 import typer
 
+from braid.cli.signals import stop_on_signals
 from braid.definitions import load_definitions
 from braid.settings import current_settings
 
@@ -16,19 +15,6 @@ Views = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command()(stream)
-
-
-def stop_on_signals() -> threading.Event:
-    """Set by Ctrl-C and SIGTERM: what runs ends between two micro-batches."""
-    stop = threading.Event()
-
-    def set_it(*_: object) -> None:
-        # From a thread of its own: the main one may be within `stop.wait`, and hold the lock that `set` wants.
-        threading.Thread(target=stop.set).start()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, set_it)
-    return stop
 
 
 def stream(
@@ -57,13 +43,13 @@ def stream(
         if names
         else list(definitions.sources.values())
     )
-    stop = stop_on_signals()
-    run(
-        spark_session(settings, "braid stream"),
-        views,
-        settings,
-        sources=sources if ingest else (),
-        only=bool(names),
-        once=once,
-        stop=stop,
-    )
+    with stop_on_signals() as stop:
+        run(
+            spark_session(settings, "braid stream"),
+            views,
+            settings,
+            sources=sources if ingest else (),
+            only=bool(names),
+            once=once,
+            stop=stop,
+        )

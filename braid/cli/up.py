@@ -1,24 +1,23 @@
 """`braid up` and `braid status`: everything under one supervisor, and how it is doing."""
 
-import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.signals import stop_on_signals
 from braid.cli.watch import watching
 from braid.definitions import Definitions, load_definitions
 from braid.errors import BraidError, CheckFailed
 from braid.metrics import prometheus as prometheus_text
 from braid.settings import Settings, current_settings
 from braid.status import (
+    ENGINE,
     SUPERVISOR,
     ProcessStatus,
     QueryStatus,
@@ -32,8 +31,6 @@ from braid.status import (
 
 if TYPE_CHECKING:
     from infra.children import Startable
-
-ENGINE = "engine"
 
 
 def register(app: typer.Typer) -> None:
@@ -55,10 +52,9 @@ def up() -> None:
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
-    stop = threading.Event()
     with (
+        stop_on_signals() as stop,
         health_server(settings.health_port, lambda: under_supervision(read_all(settings))),
-        _stopped_by_signals(stop),
         watching(settings) as watch,
     ):
         supervise(children, stop=stop, say=watch.say, on_round=watch.on_round)
@@ -95,22 +91,6 @@ def _refuse_a_second_one(settings: Settings) -> None:
                 f"{process.process} runs already on {settings.home} (process {process.pid}): `braid status` shows it. "
                 "Stop it first, or set BRAID_HOME to another folder."
             )
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Sets the event from a thread of its own: a handler that finds the main thread inside it would wait for ever."""
-
-    def handle(*_: Any) -> None:
-        threading.Thread(target=stop.set).start()
-
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def status(
