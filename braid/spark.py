@@ -42,6 +42,10 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Counting a state's rows would read each key once more before it is written.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        # A stream that waits for nothing looks for new commits ten times a second, not a hundred times.
+        "spark.sql.streaming.pollingDelay": "100ms",
+        # Queries side by side get their turns; a replay's long tasks do not keep the live ones waiting.
+        "spark.scheduler.mode": "FAIR",
         "spark.sql.parquet.compression.codec": "zstd",
         # Spark's default is an old 12-byte form without statistics, slower to write and known to few readers.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -78,6 +78,8 @@ class Job(ABC):
         """A start that fails is tried again later, like a query that fails."""
         from pyspark.errors import PySparkException
 
+        # A query works in the pool of the thread that started it.
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         try:
             self.start(once)
         except (BraidError, PySparkException) as error:

@@ -108,7 +108,7 @@ def test_history_that_was_there_before_is_stored_under_one_cut_and_folded_into_t
         row.through.astimezone(NOON.tzinfo) for row in pinned(spark, tables.base).select("through").collect()
     }
     assert through == {NOON + 3 * MINUTE}
-    assert epochs(spark, settings, traffic) == {4: 1}
+    assert set(epochs(spark, settings, traffic)) == {4}
     assert served(spark, traffic, tables) == recomputed(spark, traffic, settings)
 
 

@@ -1,0 +1,80 @@
+"""A table's newest commit is found without listing its log, wherever its last checkpoint is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from braid.transactions import newest_version, transaction
+
+
+class Files:
+    """Stands for a folder of commits, of which the oldest may be gone, and counts how often it is asked."""
+
+    def __init__(self, first: int, newest: int, checkpoint: int | None) -> None:
+        self.first, self.newest, self.checkpoint, self.asked = first, newest, checkpoint, 0
+
+    def exists(self, file: str) -> bool:
+        self.asked += 1
+        name = file.rsplit("/", 1)[1]
+        if name == "_last_checkpoint":
+            return self.checkpoint is not None
+        return self.first <= int(name.removesuffix(".json")) <= self.newest
+
+    def read(self, file: str) -> str:
+        return f'{{"version": {self.checkpoint}, "size": 7}}'
+
+
+@given(st.integers(0, 100_000), st.integers(0, 300), st.booleans())
+def test_the_newest_is_found_from_the_last_checkpoint_on(checkpoint: int, since: int, trimmed: bool) -> None:
+    files: Any = Files(checkpoint if trimmed else 0, checkpoint + since, checkpoint)
+    assert newest_version(files, "table") == checkpoint + since
+    assert files.asked <= 25
+
+
+@given(st.integers(0, 300))
+def test_without_a_checkpoint_it_is_found_from_the_first(newest: int) -> None:
+    files: Any = Files(0, newest, None)
+    assert newest_version(files, "table") == newest
+
+
+def test_where_there_is_no_table_there_is_no_version() -> None:
+    nothing: Any = Files(0, -1, None)
+    assert newest_version(nothing, "table") is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (
+            [
+                '{"commitInfo": {"operationMetrics": {"numOutputRows": "7"}}}',
+                '{"add": {"partitionValues": {}}}',
+            ],
+            7,
+        ),
+        (['{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}'], 0),
+        (['{"commitInfo": {}}'], 0),
+        (['{"commitInfo": {}}', '{"add": {"partitionValues": {}}}'], None),
+        (
+            [
+                '{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}',
+                '{"add": {"partitionValues": {}}}',
+            ],
+            None,
+        ),
+    ],
+)
+def test_only_a_commit_without_files_is_known_to_have_no_rows(lines: list[str], rows: int | None) -> None:
+    class One:
+        def exists(self, file: str) -> bool:
+            return True
+
+        def read(self, file: str) -> str:
+            return "\n".join(lines)
+
+    one: Any = One()
+    found = transaction(one, "table", 3)
+    assert found is not None
+    assert found.rows == rows
