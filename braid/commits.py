@@ -65,14 +65,15 @@ class Position:
 class TailCommit:
     """The metadata of one commit to a tail; the newest tells the whole story.
 
-    `epoch` is the newest one of the log that was consumed, `complete` the last one that can gain no more rows here,
-    `seen` the largest event time, `collected` the version of the base whose covered rows were taken out. A `fold`
-    rewrites rows and changes no number.
+    `states` is the fingerprint of the states, `epoch` the newest one of the log that was consumed, `complete` the last
+    one that can gain no more rows here, `seen` the largest event time, `collected` the version of the base whose
+    covered rows were taken out. A `fold` rewrites rows and changes no number.
     """
 
     query: str
     batch: int
     position: Position
+    states: str = ""
     epoch: datetime | None = None
     complete: datetime | None = None
     seen: datetime | None = None

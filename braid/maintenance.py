@@ -25,13 +25,33 @@ def maintain(spark: "SparkSession", table: str) -> Maintained:
     """
     from delta.tables import DeltaTable
 
+    before = _files(spark, table)
+    DeltaTable.forPath(spark, table).optimize().executeCompaction()
+    return _vacuumed(spark, table, before)
+
+
+def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
+    """Only removes files, for tables that have another way to stay compact; None when there is no such table."""
+    from delta.tables import DeltaTable
+
+    if not DeltaTable.isDeltaTable(spark, table):
+        return None
+    return _vacuumed(spark, table, _files(spark, table))
+
+
+def _vacuumed(spark: "SparkSession", table: str, before: int) -> Maintained:
+    from delta.tables import DeltaTable
+
     delta = DeltaTable.forPath(spark, table)
-    before = delta.detail().first()
-    delta.optimize().executeCompaction()
     delta.vacuum()
-    after = delta.detail().first()
     newest = delta.history(1).first()
-    assert before is not None
-    assert after is not None
     assert newest is not None
-    return Maintained(table, before.numFiles, after.numFiles, newest.version)
+    return Maintained(table, before, _files(spark, table), newest.version)
+
+
+def _files(spark: "SparkSession", table: str) -> int:
+    from delta.tables import DeltaTable
+
+    detail = DeltaTable.forPath(spark, table).detail().first()
+    assert detail is not None
+    return int(detail.numFiles)

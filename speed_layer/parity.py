@@ -11,6 +11,8 @@ from braid.log import Log
 from braid.merged import recomputed_states, served_states
 from braid.settings import Settings
 from braid.states import EVENTS
+from braid.storage import Storage
+from braid.transactions import newest_version
 from braid.view import View
 from braid.view_tables import ViewTables, bounds, pinned, throughs
 from speed_layer.lookups import Lookups
@@ -61,12 +63,17 @@ def compare(
     spark: "SparkSession", settings: Settings, version: Version, active: Version | None
 ) -> list[Parity]:
     """A version against the active one, and against a recompute of its own definition from the log."""
-    cut = common_cut(spark, settings, [v for v in (version, active) if v is not None])
+    other = active if active is not None and active.number != version.number else None
+    unreadable = other is not None and _complete(spark, settings, other) is None
+    cut = common_cut(spark, settings, [version] if other is None or unreadable else [version, other])
     mine = served_states(spark, version.view, _tables(settings, version), cut).persist()
     try:
         found = [against_batch(spark, settings, version, mine, cut)]
-        if active is not None and active.number != version.number:
-            found.append(against_version(spark, settings, version, active, mine, cut))
+        if unreadable and other is not None:
+            reason = "its tables are lost, or it has not read its history to the end"
+            found.append(Parity(version.view.name, version.number, _named(other), cut, not_comparable=reason))
+        elif other is not None:
+            found.append(against_version(spark, settings, version, other, mine, cut))
         return found
     finally:
         mine.unpersist()
@@ -96,7 +103,7 @@ def against_version(
     theirs = served_states(spark, other.view, _tables(settings, other), cut)
     if version.from_day is not None:
         theirs = theirs.where(F.col("day") >= F.lit(version.from_day))
-    parity = Parity(version.view.name, version.number, f"the active v{other.number}", cut)
+    parity = Parity(version.view.name, version.number, _named(other), cut)
     return compare_states(parity, version.view, mine, other.view, theirs)
 
 
@@ -145,13 +152,13 @@ def common_cut(spark: "SparkSession", settings: Settings, versions: list[Version
     beyond: list[datetime] = []
     for version in versions:
         tables = _tables(settings, version)
-        last = newest_tail_commit(spark, tables)
-        if last is None or last.complete is None:
+        complete = _complete(spark, settings, version)
+        if complete is None:
             raise BraidError(
                 f"version {version.number} of view {version.view.name!r} has not read its history to the end: let "
                 f"`braid kappa replay {version.view.name}` or `braid stream {version.view.name}` finish first."
             )
-        cuts.append(last.complete)
+        cuts.append(complete)
         beyond += throughs(pinned(spark, tables.base)).values()
     cut = min(cuts)
     if beyond and max(beyond) > cut:
@@ -171,11 +178,26 @@ def days_lost(
 
     if active is None or version.from_day is None or active.number == version.number:
         return ()
+    if _complete(spark, settings, active) is None:
+        return ()
     if active.from_day is not None and active.from_day >= version.from_day:
         return ()
     states = served_states(spark, active.view, _tables(settings, active))
     days = states.where(F.col("day") < F.lit(version.from_day)).select("day").distinct().collect()
     return tuple(sorted(row.day for row in days))
+
+
+def _complete(spark: "SparkSession", settings: Settings, version: Version) -> datetime | None:
+    """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
+    tables = _tables(settings, version)
+    if newest_version(Storage(spark), tables.tail) is None:
+        return None
+    last = newest_tail_commit(spark, tables)
+    return last.complete if last else None
+
+
+def _named(version: Version) -> str:
+    return f"the active v{version.number}"
 
 
 def _tables(settings: Settings, version: Version) -> ViewTables:

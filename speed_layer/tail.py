@@ -9,6 +9,7 @@ from braid.commits import Commit, Position, TailCommit, described
 from braid.errors import BraidError
 from braid.events import view_events
 from braid.finality import late_before, watermark
+from braid.fingerprint import state_fingerprint
 from braid.frames import no_rows
 from braid.log import Log
 from braid.logs import Log as Logger
@@ -61,6 +62,12 @@ class TailWriter(BatchWriter):
         self.last = newest_tail_commit(self.spark, self.tables)
         self.seen = self.last.seen if self.last else None
         self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.spark, self.tables)
+        if self.last is not None and self.last.states != state_fingerprint(self.view):
+            raise BraidError(
+                f"the tables at {self.tables.folder} hold the states of another definition than view "
+                f"{self.view.name!r}: was its deployment.json lost or edited? Restore it, or move the folder "
+                f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
+            )
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
         position = position_of(plan)
@@ -74,6 +81,7 @@ class TailWriter(BatchWriter):
             query=query,
             batch=batch,
             position=position,
+            states=state_fingerprint(self.view),
             epoch=epoch,
             complete=None if epoch is None else epoch - self.log.settings.epoch,
             seen=self.seen,

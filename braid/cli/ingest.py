@@ -233,15 +233,28 @@ def _recover_view(name: str, number: int | None, yes: bool) -> "ViewRecovery":
 
 
 def maintain(names: Names = None, json: Json = False) -> None:
-    """Compact the logs and remove files that nobody can need any more. Safe while streams run."""
+    """Compact the logs, and remove files of logs, tails and bases that nobody can need any more.
+
+    Safe while streams run. Tails are compacted by their own streams.
+    """
+    from braid.deployment import deployments
     from braid.log import Log, exists
     from braid.maintenance import maintain as run
+    from braid.maintenance import vacuum
     from braid.spark import spark_session
+    from braid.view_tables import ViewTables
 
     settings = current_settings()
     spark = spark_session(settings)
-    places = [Log(source, settings) for source in sources_of(settings, names)]
+    sources = sources_of(settings, names)
+    places = [Log(source, settings) for source in sources]
     done = [run(spark, place.table) for place in places if exists(spark, place)]
+    wanted = {source.name for source in sources}
+    for name, deployed in deployments(settings).items():
+        for version in deployed.versions:
+            if version.phase != "retired" and version.view.source.name in wanted:
+                tables = ViewTables(settings, name, version.number)
+                done += filter(None, (vacuum(spark, table) for table in (tables.tail, tables.base)))
     if json:
         print_json([asdict(d) for d in done])
     else:

@@ -72,7 +72,12 @@ def replay(
 
 
 @kappa.command()
-def status(name: Annotated[str | None, typer.Argument(metavar="[VIEW]")] = None, json: Json = False) -> None:
+def status(
+    name: Annotated[
+        str | None, typer.Argument(help="A view by name; all when none is given.", metavar="[VIEW]")
+    ] = None,
+    json: Json = False,
+) -> None:
     """Show the versions of a view, or of all, and how they came to be."""
     settings = current_settings()
     known = [_deployed(settings, name)] if name else list(deployment.deployments(settings).values())
