@@ -11,7 +11,7 @@ from braid.errors import BraidError
 from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.status import QueryStatus
-from speed_layer.writer import BatchWriter
+from speed_layer.writer import BatchWriter, Stopping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,11 +101,11 @@ class Job(ABC):
                 self.backoff = 0.0
 
     def collapse(self) -> None:
-        """Takes note of a query that has ended; without an error it has simply finished."""
+        """Takes note of a query that has ended; without an error, or with our own stop, it has simply finished."""
         failure = self.query.exception() if self.query is not None else None
         self.query = None
-        if failure is not None:
-            cause = self.writer.failure if self.writer is not None else None
+        cause = self.writer.failure if self.writer is not None else None
+        if failure is not None and not isinstance(cause, Stopping):
             self._put_off(self._explained(cause or failure), needs_a_person=True)
 
     def stop(self) -> None:
@@ -121,12 +121,12 @@ class Job(ABC):
         return self.query.lastProgress if self.query is not None else None
 
     def _tend(self) -> None:
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             self.tend()
-        except (BraidError, PySparkException, Py4JError) as error:
+        except (BraidError, PySparkException, Py4JJavaError) as error:
             self.stop()
             self._put_off(self._explained(error), needs_a_person=True)
 

@@ -50,30 +50,41 @@ class Runner:
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
+        from py4j.protocol import Py4JNetworkError
+
         try:
-            self._match(PATIENCE)
-            self._refuse_if_nothing_runs()
-            self.report()
-            ticks = 0
-            while not stop.wait(TICK):
-                if self.once:
-                    if not any(job.query and job.query.isActive for job in self.jobs.values()):
-                        break
-                    continue
-                for job in self.jobs.values():
-                    job.mind()
+            try:
+                self._match(PATIENCE)
                 self._refuse_if_nothing_runs()
-                ticks += 1
-                if ticks % TICKS_PER_LOOK == 0:
-                    self._match()
-                    self.report()
-        finally:
-            for name in reversed(list(self.jobs)):
-                self._end(name)
-            if self.ended:
-                status.forget(self.settings, self.process)
+                self.report()
+                self._watch(stop)
+            finally:
+                for name in reversed(list(self.jobs)):
+                    self._end(name)
+                if self.ended:
+                    status.forget(self.settings, self.process)
+        except (Py4JNetworkError, ConnectionError):
+            # Whatever else is tried would fail in the same way.
+            raise BraidError(
+                "Spark's process is gone: it was killed, or ran out of memory. Nothing is lost: run this again."
+            ) from None
         if self.once:
             self._raise_the_first_error()
+
+    def _watch(self, stop: threading.Event) -> None:
+        ticks = 0
+        while not stop.wait(TICK):
+            if self.once:
+                if not any(job.query and job.query.isActive for job in self.jobs.values()):
+                    return
+                continue
+            for job in self.jobs.values():
+                job.mind()
+            self._refuse_if_nothing_runs()
+            ticks += 1
+            if ticks % TICKS_PER_LOOK == 0:
+                self._match()
+                self.report()
 
     def report(self) -> None:
         """Tells the world how the jobs are."""
@@ -119,7 +130,8 @@ class Runner:
             job.stop()
             if job.query is not None:
                 job.collapse()
-            if job.error is None:
+            # What could not be run to its end has no result; a service says as much as it can.
+            if job.error is None or not self.once:
                 job.finish(self.once)
         self.ended.append(job)
         logger.info(f"{name} stopped", batches=job.writer.batches if job.writer else 0)
