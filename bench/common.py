@@ -88,6 +88,21 @@ def parsed_stream(spark: Any, settings: Settings, topic: str) -> Any:
     return raw.select(read.alias("e"), "timestamp").select("e.*", "timestamp")
 
 
+def batches_after(query: Any, number: int) -> dict[int, dict[str, Any]]:
+    """Batch -> what the engine reports of it, of the last hundred that read something and come after a number.
+
+    As JSON: PySpark's own objects take a hundred calls into the JVM each, and seconds from what is measured.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for report in reversed(query._jsq.recentProgress()):
+        if report.batchId() <= number:
+            break
+        progress = json.loads(report.json())
+        if progress["numInputRows"] > 0:
+            found[progress["batchId"]] = progress
+    return found
+
+
 def jvm_memory(spark: Any) -> float:
     """The resident memory of Spark's driver, in GiB."""
     pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.synchronize import Event as Signal
 from typing import Any
 
-from bench.common import REQUESTS, parsed_stream
+from bench.common import REQUESTS, batches_after, parsed_stream
 from braid import View, count, sum_, tumbling
 from braid.settings import Settings
 from braid.spark import spark_session
@@ -28,7 +28,7 @@ DESIGNS = {
 }
 # The other tables are given what Braid's have, so that designs are compared and not settings.
 PROPERTIES = {"delta.checkpointInterval": "100", "delta.enableDeletionVectors": "false"}
-# The engine keeps its last hundred reports of a query, and asking for them takes time from what is measured.
+# The engine keeps its last hundred reports of a query.
 LOOK_EVERY = 15.0
 
 
@@ -51,7 +51,6 @@ class Batch:
 
     query: str
     number: int
-    rows: int
     milliseconds: int
 
 
@@ -59,7 +58,7 @@ def application(case: Case, settings: Settings, stop: Signal) -> list[Batch]:
     """Runs a design until it is told to stop, and tells what its micro-batches took."""
     spark = spark_session(settings, "bench")
     views = [view if not case.dedup else _with_ids(view) for view in VIEWS[: case.views]]
-    seen: dict[tuple[str, int], Batch] = {}
+    seen: dict[str, dict[int, Batch]] = {}
     done, halt = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -90,17 +89,14 @@ def application(case: Case, settings: Settings, stop: Signal) -> list[Batch]:
     finally:
         done.set()
         watcher.join()
-    return list(seen.values())
+    return [batch for batches in seen.values() for batch in batches.values()]
 
 
-def _look(spark: Any, seen: dict[tuple[str, int], Batch]) -> None:
+def _look(spark: Any, seen: dict[str, dict[int, Batch]]) -> None:
     for query in spark.streams.active:
-        for progress in query.recentProgress:
-            if progress.numInputRows > 0 or progress.durationMs.get("addBatch", 0) > 0:
-                took = progress.durationMs["triggerExecution"]
-                seen[query.name, progress.batchId] = Batch(
-                    query.name, progress.batchId, progress.numInputRows, took
-                )  # fmt: skip
+        known = seen.setdefault(query.name, {})
+        for number, progress in batches_after(query, max(known, default=-1)).items():
+            known[number] = Batch(query.name, number, progress["durationMs"]["triggerExecution"])
 
 
 def _query(spark: Any, case: Case, settings: Settings, view: View) -> Any:

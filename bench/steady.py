@@ -19,6 +19,7 @@ from bench.common import (
     REQUESTS,
     Row,
     arguments,
+    batches_after,
     heap_used,
     jvm_memory,
     percentile,
@@ -77,10 +78,11 @@ def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace)
             # One commit waits while another is being read: a micro-batch finds the next one there, and only that.
             _wait_for(job, number - 1)
             if number % AROUND == 0:
-                times |= _times(job)
+                _note(job, times)
             if number in points(options.batches):
                 _wait_for(job, number)
-                found.append(_point(spark, job, number, times | _times(job)))
+                _note(job, times)
+                found.append(_point(spark, job, number, times))
     return found
 
 
@@ -124,14 +126,10 @@ def _next_commit(job: StreamJob) -> int:
     return last.position.version if last else 0
 
 
-def _times(job: StreamJob) -> dict[int, float]:
-    """Batch -> its milliseconds, of the engine's last hundred; the wait for a fold is in them."""
-    assert job.query is not None
-    return {
-        progress.batchId: progress.durationMs["triggerExecution"]
-        for progress in job.query.recentProgress
-        if progress.numInputRows > 0
-    }
+def _note(job: StreamJob, times: dict[int, float]) -> None:
+    """Batch -> its milliseconds; the wait for a fold is in them."""
+    for number, progress in batches_after(job.query, max(times, default=-1)).items():
+        times[number] = progress["durationMs"]["triggerExecution"]
 
 
 def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Point:

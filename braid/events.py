@@ -42,14 +42,14 @@ def log_schema(source: Source) -> "StructType":
 
 def view_events(view: View, log: "DataFrame", table_of: TableOf) -> "DataFrame":
     """The accepted events that the view measures, with the columns that it needs, `day` and `_epoch`."""
-    events = log.where("_error is null").select(*map(quote, [*used_columns(view), "day", "_epoch"]))
+    events = log.where("_error is null").selectExpr(*map(quote, [*used_columns(view), "day", "_epoch"]))
     for lookup in used_lookups(view):
         events = enrich(events, lookup, table_of(lookup))
     for name, sql in used_derive(view).items():
         events = events.selectExpr("*", f"{as_one(sql)} as {quote(name)}")
     if view.where is not None:
         events = events.where(as_one(view.where))
-    return events.select(*map(quote, event_columns(view)))
+    return events.selectExpr(*map(quote, event_columns(view)))
 
 
 def event_columns(view: View) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Small files at any path or URI, through the file systems that Spark itself uses."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ class Storage:
         self._conf = spark._jsc.hadoopConfiguration()
 
     def exists(self, uri: str) -> bool:
+        if "://" not in uri:
+            return Path(uri).exists()
         system, path = self._open(uri)
         return bool(system.exists(path))
 
@@ -25,6 +28,15 @@ class Storage:
         if not system.exists(path):
             return []
         return sorted(entry.getPath().getName() for entry in system.listStatus(path))
+
+    def glance(self, uri: str) -> str | None:
+        """The text of a file that is written once and whole; None when it is not there. Local ones without Java."""
+        if "://" not in uri:
+            try:
+                return Path(uri).read_text()
+            except FileNotFoundError:
+                return None
+        return self.read(uri) if self.exists(uri) else None
 
     def changed(self, uri: str) -> str:
         """When a file, or the newest one in a folder, was last changed; an empty text when it is not there."""

@@ -39,10 +39,10 @@ def newest_version(storage: Storage, table: str) -> int | None:
 
 def transaction(storage: Storage, table: str, version: int) -> Transaction | None:
     """None when there is no such commit: it is still to come, or its retention is over."""
-    file = _file(table, version)
-    if not storage.exists(file):
+    text = storage.glance(_file(table, version))
+    if text is None:
         return None
-    actions = [json.loads(line) for line in storage.read(file).splitlines() if line]
+    actions = [json.loads(line) for line in text.splitlines() if line]
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return Transaction(
         version,
@@ -67,8 +67,8 @@ def _file(table: str, version: int) -> str:
 
 
 def _checkpoint(storage: Storage, table: str) -> int | None:
-    file = f"{table}/_delta_log/_last_checkpoint"
-    return int(json.loads(storage.read(file))["version"]) if storage.exists(file) else None
+    text = storage.glance(f"{table}/_delta_log/_last_checkpoint")
+    return int(json.loads(text)["version"]) if text is not None else None
 
 
 def _rows(info: dict[str, Any], actions: list[dict[str, Any]]) -> int | None:

@@ -9,7 +9,7 @@ from braid.commits import Commit, newest_commit, next_epoch
 from braid.ddl import quote
 from braid.errors import BraidError
 from braid.events import log_schema
-from braid.frames import no_rows
+from braid.frames import no_rows, timestamp
 from braid.log import Log
 from braid.logs import Log as Logger
 from speed_layer.checkpoint import Plan
@@ -142,9 +142,9 @@ class Appender(BatchWriter):
         )
 
     def _write(self, rows: "DataFrame", commit: Commit) -> None:
-        from pyspark.sql import functions as F
-
-        writer = rows.withColumn("_epoch", F.lit(commit.epoch)).select(*self._columns).write.format("delta")
+        epoch = f"{timestamp(commit.epoch)} as _epoch"
+        columns = [epoch if name == "`_epoch`" else name for name in self._columns]
+        writer = rows.selectExpr(*columns).write.format("delta")
         writer = writer.mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict and not commit.beat:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)

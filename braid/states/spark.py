@@ -1,14 +1,15 @@
 """States of a view as Spark DataFrames: events to states, states to states, states to numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
-from braid.measures.base import COUNTED
+from braid.ddl import quote
+from braid.measures.base import COUNTED, Measure
 from braid.states import state_columns
 from braid.states.spark_calendar import in_windows, micros, pane_start
 from braid.windows import Fixed, Session
@@ -22,9 +23,16 @@ _PANE, _ISLAND, _BEGINS, _SLOT, _BUCKET = "_pane", "_island", "_begins", "_slot"
 
 def prepare(view: "View", events: DataFrame, extra: Sequence[str] = ()) -> DataFrame:
     """States per (extra, day, pane or session, keys) of rows that have event time, `day`, keys and inputs."""
-    measures = state_columns(view)
+    return preparation(view, events.schema, extra)(events)
+
+
+def preparation(
+    view: "View", schema: StructType, extra: Sequence[str] = ()
+) -> Callable[[DataFrame], DataFrame]:
+    """`prepare` for rows of a known schema. Its columns are made once: a stream uses them for every micro-batch."""
+    measures, by = state_columns(view), [*extra, "day"]
     types: dict[str | None, DataType] = {
-        column: _type(events, column) for measure in measures.values() for column in measure.columns
+        column: schema[column].dataType for measure in measures.values() for column in measure.columns
     }
     buckets = {
         name: bucket
@@ -33,17 +41,33 @@ def prepare(view: "View", events: DataFrame, extra: Sequence[str] = ()) -> DataF
     }
     direct = {name: measure for name, measure in measures.items() if name not in buckets}
     prepared = [measure.prepare(types.get(measure.column)).alias(name) for name, measure in direct.items()]
-    by = [*extra, "day"]
+    time, keys = F.col(view.source.event_time), [F.col(quote(key)) for key in view.keys]
     bounds = _bounds(view, view.source.event_time, view.source.event_time)
-    if not buckets and isinstance(view.window, Session):
+    columns = _columns(view, by)
+    if buckets:
+        return lambda events: _prepared_by_bucket(view, events, by, buckets, direct, prepared)
+    if isinstance(view.window, Session):
         # The same sessions as `_islands` finds, in half the time; but it cannot be told to count by bucket.
-        sessions = F.session_window(view.source.event_time, f"{micros(view.window.gap)} microseconds")
-        return _table(view, events.groupBy(*by, *view.keys, sessions).agg(*bounds, *prepared), by)
-    placed, group = _placed(view, events, by)
-    if not buckets:
-        return _table(view, placed.groupBy(*group).agg(*bounds, *prepared), by)
+        place = F.session_window(time, f"{micros(view.window.gap)} microseconds")
+    else:
+        place = pane_start(time, view.window.pane, view.source.timezone).alias(_PANE)
+    group = [*map(F.col, by), place, *keys]
+    return lambda events: events.groupBy(*group).agg(*bounds, *prepared).select(*columns)
 
+
+def _prepared_by_bucket(
+    view: "View",
+    events: DataFrame,
+    by: Sequence[str],
+    buckets: dict[str, Column],
+    direct: Mapping[str, Measure],
+    prepared: Sequence[Column],
+) -> DataFrame:
+    """Histograms: events are counted by bucket first, then gathered."""
+    measures = state_columns(view)
+    placed, group = _placed(view, events, by)
     counted = _per_bucket(placed, buckets).groupBy(*group, _SLOT, _BUCKET)
+    bounds = _bounds(view, view.source.event_time, view.source.event_time)
     rows = counted.agg(*bounds, *prepared, F.count(F.lit(1)).alias(COUNTED))
     for slot, name in enumerate(buckets):
         rows = rows.withColumn(measures[name].bucket_column, F.when(F.col(_SLOT) == slot, F.col(_BUCKET)))
@@ -51,7 +75,7 @@ def prepare(view: "View", events: DataFrame, extra: Sequence[str] = ()) -> DataF
     in_first = F.col(_SLOT) == 0
     merged = [measure.merge(F.when(in_first, F.col(name))).alias(name) for name, measure in direct.items()]
     merged += [measures[name].prepare(None).alias(name) for name in buckets]
-    return _table(view, rows.groupBy(*group).agg(*_bounds(view), *merged), by)
+    return rows.groupBy(*group).agg(*_bounds(view), *merged).select(*_columns(view, by))
 
 
 def merge(
@@ -66,7 +90,7 @@ def merge(
         placed, group = _islands(view.window, states, [*by, *view.keys], F.col("first"), F.col("last"))
     added = [F.sum(name).alias(name) for name in totals]
     merged = placed.groupBy(*group).agg(*_bounds(view), *_merges(view), *added)
-    return _table(view, merged, by, totals)
+    return merged.select(*_columns(view, by, totals))
 
 
 def present(view: "View", states: DataFrame, grain: str | None = None) -> DataFrame:
@@ -131,15 +155,11 @@ def _bounds(view: "View", first: str = "first", last: str = "last") -> list[Colu
     return [F.min(first).alias("first"), F.max(last).alias("last")] if _has_sessions(view) else []
 
 
-def _table(view: "View", states: DataFrame, by: Sequence[str], totals: Sequence[str] = ()) -> DataFrame:
+def _columns(view: "View", by: Sequence[str], totals: Sequence[str] = ()) -> list[Column]:
     """The columns of a state table, in its order."""
-    bounds = ["first", "last"] if _has_sessions(view) else [F.col(_PANE).alias("pane")]
-    return states.select(*by, *bounds, *view.keys, *state_columns(view), *totals)
+    bounds = [F.col("first"), F.col("last")] if _has_sessions(view) else [F.col(_PANE).alias("pane")]
+    return [*map(F.col, by), *bounds, *map(F.col, map(quote, (*view.keys, *state_columns(view), *totals)))]
 
 
 def _has_sessions(view: "View") -> bool:
     return isinstance(view.window, Session)
-
-
-def _type(events: DataFrame, column: str) -> DataType:
-    return events.select(F.col(column)).schema.fields[0].dataType

@@ -60,9 +60,7 @@ def test_a_batch_that_meets_a_stop_gives_way_instead_of_waiting() -> None:
     assert len(ended) == 1
 
 
-def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said() -> None:
     writer = appender(floor=NOON)
     later = NOON + timedelta(hours=1)
     writer.clock = lambda: later
@@ -82,8 +80,6 @@ def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(
     failing: Any = Fails()
     before = writer.last
     assert before is not None
-    # A literal needs a running Spark, and this is not about it.
-    monkeypatch.setattr("pyspark.sql.functions.lit", lambda value: value)
     with pytest.raises(OSError, match="requests"):
         writer._write(failing, before)
     assert writer.beat() is False
