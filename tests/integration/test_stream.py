@@ -87,11 +87,10 @@ def test_the_tail_holds_what_a_recompute_of_the_log_gives_at_every_cut(
         feed.commit(some(30, minute, seed=1), minute)
     feed.beat(5)
     run_once(spark, settings, traffic, visits)
-    for view in (traffic, visits):
-        for cut in (NOON + 2 * MINUTE, NOON + 4 * MINUTE, None):
-            expected = recomputed(spark, view, settings, cut)
-            assert served(spark, view, tables_of(settings, view), cut) == expected, (view.name, cut)
-            assert expected
+    for view, cut in ((traffic, NOON + 2 * MINUTE), (traffic, None), (visits, NOON + 3 * MINUTE)):
+        expected = recomputed(spark, view, settings, cut)
+        assert served(spark, view, tables_of(settings, view), cut) == expected, (view.name, cut)
+        assert expected
 
 
 def test_history_that_was_there_before_is_stored_under_one_cut_and_folded_into_the_base(
