@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo test lint format lock clean
+.PHONY: help preflight setup demo test soak lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,8 +32,11 @@ $(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/preflight.p
 demo: setup ## run the platform on this machine and check its numbers
 	@$(BIN)/braid demo
 
-test: setup ## run all tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+test: setup ## run the tests
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+
+soak: setup ## run the tests that start and kill whole engines, for half an hour
+	@$(BIN)/python -m pytest -m soak
 
 lint: setup ## ruff, mypy and the import boundaries
 	@$(BIN)/ruff check .

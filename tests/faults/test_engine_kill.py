@@ -17,6 +17,8 @@ from tests.faults.stage import Command, Stage, assert_exact, batches_of
 from tests.streams import tables_of
 from tests.waiting import until
 
+pytestmark = pytest.mark.soak
+
 KILLS = 20
 # More than a slow machine needs for all the kills: sending ends when they are done.
 ENDLESS = 200_000

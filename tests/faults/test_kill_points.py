@@ -23,6 +23,8 @@ from speed_layer.checkpoint import Checkpoint
 from tests.faults.stage import Stage, assert_exact, make_stage, states_of
 from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, tables_of
 
+pytestmark = pytest.mark.soak
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -7,6 +7,8 @@ from tests.faults.test_kill_points import some
 from tests.streams import Feed
 from tests.waiting import until
 
+pytestmark = pytest.mark.soak
+
 
 def test_a_second_process_on_the_same_view_is_refused_and_the_first_goes_on(
     new_stage: Callable[..., Stage],

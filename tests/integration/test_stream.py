@@ -284,6 +284,7 @@ def test_a_second_driver_of_the_same_view_is_refused(spark: Any, settings: Setti
         run_once(spark, settings, traffic)
 
 
+@pytest.mark.soak
 def test_a_view_that_fails_does_not_stop_the_others_and_a_new_one_joins_them(
     spark: Any, settings: Settings, feed: Feed
 ) -> None:

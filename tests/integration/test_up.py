@@ -143,6 +143,7 @@ def produce(platform: Platform, seed: int) -> None:
     platform.run("produce", "--events", str(EVENTS), "--seed", str(seed), "--malformed", "0.02")
 
 
+@pytest.mark.soak
 def test_a_killed_engine_comes_back_and_a_stop_leaves_nothing_lost_and_nobody_behind(
     platform: Platform,
 ) -> None:

@@ -26,6 +26,8 @@ from speed_layer.replay import replay
 from tests.conftest import Answer
 from tests.streams import recomputed, served, tables_of
 
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture
 def settings(home: Path, broker: Broker) -> Settings:
