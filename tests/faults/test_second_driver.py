@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.faults.stage import Stage
 from tests.faults.test_kill_points import some
 from tests.streams import Feed
