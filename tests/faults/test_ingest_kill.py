@@ -95,6 +95,7 @@ def test_sigterm_stops_it_cleanly_and_closes_its_epoch(
     assert accepted_ids(spark, log) == true_ids
 
 
+@pytest.mark.soak
 def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path, topic: tuple[str, dict[str, str]]
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from braid import Lookup, Source, View, count, quantile, session, sliding, sum_, tumbling
+from braid.cli.output import console
 from braid.cli.plan import log_cost, register
 from braid.definitions import Definitions, collect, load_definitions
 from braid.deployment import (
@@ -265,7 +266,8 @@ Run = Callable[..., Any]
 def run(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`braid plan` over the definitions of this test."""
     monkeypatch.setenv("BRAID_DEFINITIONS", str(tmp_path / "views.py"))
-    monkeypatch.setenv("COLUMNS", "250")
+    # Set on the console itself: it reads the environment only once, when it is imported.
+    monkeypatch.setattr(console, "_width", 250)
     define(tmp_path, 400)
     app = typer.Typer()
     app.callback()(lambda: None)
