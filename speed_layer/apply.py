@@ -74,11 +74,12 @@ class Applier:
     def _promote(self, change: PlannedChange, number: int) -> Applied:
         """That a changed definition gives other numbers is the point; that it differs from the log is a defect."""
         verdict = judge(self.spark(), self.settings, change.name, number)
-        against_log = Verdict(verdict.version, verdict.active, verdict.parities[:1])
+        against_log = Verdict(verdict.version, verdict.active, verdict.parities[:1], verdict.days_lost)
         if not against_log.holds:
             raise CheckFailed(
                 f"v{number} of view {change.name!r} is not promoted: {'; '.join(against_log.objections())}. The active "
-                "version is served as before."
+                f"version is served as before. If that is what you want, say why: braid kappa promote {change.name} "
+                '--accept-differences "..."'
             )
         why = "the definition has changed: " + "; ".join(map(str, change.differences))
         promote(self.settings, change.name, verdict, self.clock(), why)

@@ -4,7 +4,8 @@ Only the stream folds, between its micro-batches and under their lock: two write
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,7 @@ class Folding:
             return
         writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
         writer = writer.option("replaceWhere", f"epoch <= {timestamp(cut)}")
-        self.writer.say(writer, replace(commit, collected=self.base_version), self.writer.tables.tail)
+        self.writer.say(writer, replace(commit, collected=self.base_version))
         self._catch_up()
 
     def _collect(self) -> None:
@@ -143,7 +144,7 @@ class Folding:
         assert self.writer.last is not None
         self.writer.last = replace(self.writer.last, collected=self.base_version)
         tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
-        rows = tail.groupBy("epoch").count().alias("all")
+        rows = tail.groupBy("epoch").count()
         left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
         covered = rows.join(left, on="epoch", how="left").where("left is null or left < count")
         epochs = [
@@ -167,7 +168,7 @@ class Folding:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
             where = among("epoch", map(timestamp, epochs))
             writer = writer.option("replaceWhere", where).option("dataChange", "false")
-            self.writer.say(writer, commit, tables.tail)
+            self.writer.say(writer, commit)
         self._catch_up()
         logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
 
@@ -175,28 +176,20 @@ class Folding:
         return f"{table} of view {self.writer.view.name!r}"
 
 
-class unchanged:
+@contextmanager
+def unchanged(name: str, before: "DataFrame", after: "DataFrame") -> Iterator["DataFrame"]:
     """Lets folded states be written only if they hold as many events as the rows that they replace."""
-
-    def __init__(self, name: str, before: "DataFrame", after: "DataFrame") -> None:
-        self.name, self.before, self.after = name, before, after
-
-    def __enter__(self) -> "DataFrame":
-        self.after.persist()
-        try:
-            before, after = (_totals(rows) for rows in (self.before, self.after))
-            if before != after:
-                raise BraidError(
-                    f"a fold of the {self.name} would change its totals from {before} to {after}: nothing was "
-                    "written. Report this; `braid kappa replay` builds the view anew from the log."
-                )
-        except BaseException:
-            self.after.unpersist()
-            raise
-        return self.after
-
-    def __exit__(self, *_: object) -> None:
-        self.after.unpersist()
+    after.persist()
+    try:
+        old, new = _totals(before), _totals(after)
+        if old != new:
+            raise BraidError(
+                f"a fold of the {name} would change its totals from {old} to {new}: nothing was written. Report this; "
+                "`braid kappa replay` builds the view anew from the log."
+            )
+        yield after
+    finally:
+        after.unpersist()
 
 
 def _totals(rows: "DataFrame") -> tuple[int, int]:

@@ -39,12 +39,10 @@ class Lookups:
     def base_of(self, view: View) -> "DataFrame":
         """What a view has learnt: the numbers of its base, which move only when a base is published."""
         active = deployment.load(self.settings, view.name).active
-        number = active.number if active else 1
-        tables = ViewTables(self.settings, view.name, number)
-        version = newest_version(Storage(self.spark), tables.base)
-        if version is None:
+        base = ViewTables(self.settings, view.name, active.number).base if active else ""
+        version = newest_version(Storage(self.spark), base) if active else None
+        if active is None or version is None:
             self.versions[view.name] = "nothing yet"
             return empty_base(self.spark)(view)
-        self.versions[view.name] = f"v{number}@{version}"
-        known = active.view if active else view
-        return present(known, base_states(known, pinned(self.spark, tables.base, version)))
+        self.versions[view.name] = f"v{active.number}@{version}"
+        return present(active.view, base_states(active.view, pinned(self.spark, base, version)))

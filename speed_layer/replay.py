@@ -41,11 +41,6 @@ class Progress:
     def rate(self) -> float:
         return self.events / self.seconds if self.seconds else 0.0
 
-    @property
-    def left(self) -> float | None:
-        """Seconds, as far as can be told."""
-        return max(0, self.total - self.events) / self.rate if self.rate else None
-
 
 Watch = Callable[[Progress], None]
 

@@ -13,7 +13,7 @@ from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.status import ProcessStatus
 from speed_layer.driver import PATIENCE, only_driver
-from speed_layer.job import Job
+from speed_layer.job import Job, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,9 +132,20 @@ class Runner:
                 job.collapse()
             # What could not be run to its end has no result; a service says as much as it can.
             if job.error is None or not self.once:
-                job.finish(self.once)
+                self._finish(job)
         self.ended.append(job)
         logger.info(f"{name} stopped", batches=job.writer.batches if job.writer else 0)
+
+    def _finish(self, job: Job) -> None:
+        """The last words of a job are not worth the others': what cannot be said now is found at the next start."""
+        from pyspark.errors import PySparkException
+
+        try:
+            job.finish(self.once)
+        except (BraidError, PySparkException) as error:
+            if self.once:
+                job.error = error
+            logger.error(f"{job.name} could not finish", reason=first_line(error))
 
     def _refuse_if_nothing_runs(self) -> None:
         """When no job can go on without a person, the process ends with what that person must know."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from braid.commits import Commit, Position, TailCommit, described
@@ -76,7 +76,7 @@ class TailWriter(BatchWriter):
             return
         lookups = Lookups(self.spark, self.log.settings, {})
         arrived = self._arrived(position)
-        states, observed = self._states(rows, lookups, arrived)
+        states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
             query=query,
@@ -92,12 +92,12 @@ class TailWriter(BatchWriter):
             lookups=lookups.versions,
         )
         self._write(states, commit)
-        self._count(observed)
+        self._count(observations)
 
-    def say(self, writer: Any, commit: TailCommit, table: str) -> None:
+    def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
         with self.committing():
-            writer.option("userMetadata", commit.to_json()).save(table)
+            writer.option("userMetadata", commit.to_json()).save(self.tables.tail)
         self.last = commit
 
     def settle(self) -> None:
@@ -105,7 +105,7 @@ class TailWriter(BatchWriter):
         with self.lock:
             commit = self.settled()
             if commit is not None and self.last is not None and commit.seen != self.last.seen:
-                self.say(self.nothing().write.format("delta").mode("append"), commit, self.tables.tail)
+                self.say(self.nothing().write.format("delta").mode("append"), commit)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
@@ -207,11 +207,11 @@ class TailWriter(BatchWriter):
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
-    def _count(self, observed: "tuple[Observation, ...]") -> None:
-        if not observed:
+    def _count(self, observations: "tuple[Observation, ...]") -> None:
+        if not observations:
             return
         # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
-        in_events, in_states = (cast(Any, observation._jo).getAsJava() for observation in observed)
+        in_events, in_states = (cast(Any, observation._jo).getAsJava() for observation in observations)
         self.counts.events += in_events.get("events")
         self.counts.late += in_states.get("late") or 0
         self.counts.revised += in_states.get("revised")
@@ -253,7 +253,5 @@ def position_of(plan: Plan) -> Position:
 
 def highest(seen: datetime | None, micros: int, now: datetime) -> datetime:
     """The largest event time, but never later than now: one clock that is fast must not make windows final."""
-    from datetime import UTC, timedelta
-
     latest = min(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros), now)
     return latest if seen is None else max(seen, latest)

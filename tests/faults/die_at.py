@@ -65,7 +65,7 @@ def between_base_and_tail(die: Die) -> None:
         if folding.writer.view.mode == "kappa":
             die()
 
-    _around(Folding, "_collect", before=fall)
+    _around(Folding, "_forget", before=fall)
 
 
 POINTS: dict[str, Callable[[Die], None]] = {

@@ -10,11 +10,24 @@ from typing import Any
 
 import pytest
 
-from braid import Source, View, approx_distinct, count, deployment, quantile, session, sliding, stddev, sum_
+from braid import (
+    Lookup,
+    Source,
+    View,
+    approx_distinct,
+    count,
+    deployment,
+    quantile,
+    session,
+    sliding,
+    stddev,
+    sum_,
+)
 from braid.commits import TailCommit, described
 from braid.errors import BraidError
 from braid.log import Log
 from braid.maintenance import maintain
+from braid.merged import served_states
 from braid.settings import Settings
 from braid.status import read_all
 from braid.view_tables import pinned
@@ -319,3 +332,25 @@ def in_step(spark: Any, settings: Settings, view: View) -> bool:
     return Path(tables.tail, "_delta_log").is_dir() and served(spark, view, tables) == recomputed(
         spark, view, settings
     )
+
+
+def test_each_micro_batch_looks_up_the_newest_version_of_a_table_and_says_which(
+    spark: Any, settings: Settings, feed: Feed, tmp_path: Path
+) -> None:
+    users = str(tmp_path / "users")
+    by_country = View(
+        name="by_country", source=requests, keys=("country",), measures={"hits": count()},
+        enrich=Lookup(table=users, on="host", columns=("country",), format="delta"),
+    )  # fmt: skip
+    for minute, country in enumerate(("DE", "FR")):
+        table = spark.sql(f"select 'h' as host, '{country}' as country")
+        table.write.format("delta").mode("overwrite").save(users)
+        feed.commit([{"id": country, "time": NOON, "host": "h", "url": "/", "bytes": 1}], minute)
+        run_once(spark, settings, by_country)
+    tables = tables_of(settings, by_country)
+    counted = {row.country: row["count"] for row in served_states(spark, by_country, tables).collect()}
+    assert counted == {"DE": 1, "FR": 1}
+    said = [
+        commit.lookups for _, commit in described(spark, tables.tail, TailCommit.from_json) if not commit.fold
+    ]
+    assert said == [{users: "1"}, {users: "0"}]
