@@ -124,7 +124,7 @@ def running(case: Case, settings: Settings) -> Iterator[tuple[Any, list[Batch]]]
         yield process, batches
     finally:
         stop.set()
-        if ours.poll(PATIENCE):
+        if process.is_alive() and ours.poll(PATIENCE):
             batches.extend(ours.recv())
         process.join(PATIENCE)
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from braid.errors import BraidError
 
+# Braid's own Java classes, compiled by set-up.
+OWN_JAR = "braid.jar"
+
 
 def braid_version() -> str:
     return version("braid")

@@ -15,6 +15,7 @@ from braid.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FILE_SYSTEM_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -22,7 +23,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
     """Spark's settings for Braid; each one that departs from Spark's default has its reason beside it."""
     config = {
         "spark.master": settings.spark_master,
-        "spark.jars": ",".join(map(str, jars("spark"))),
+        # Not through spark.jars: Spark's own start looks for the classes of file systems and of Delta's commits.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars("spark"))),
         "spark.driver.memory": settings.spark_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -37,6 +39,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
         # Heartbeats of an idle source are empty commits, and they must be recorded.
         "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+        # On a local disk, Delta's own store lets two processes that commit at once overwrite each other.
+        "spark.delta.logStore.file.impl": "braid.LocalCommits",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         # A state's changes are written at each commit, and its files only now and then.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -57,7 +61,9 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
     }
-    if settings.spark_master.startswith("local"):
+    if not settings.spark_master.startswith("local"):
+        config["spark.jars"] = ",".join(map(str, jars("spark")))
+    else:
         config |= {
             "spark.sql.shuffle.partitions": str(cores),
             # VACUUM lists files in this many tasks: at Spark's 10,000 it takes a minute for an empty folder.
@@ -65,6 +71,9 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
             # Without a host name that resolves, a laptop on the move cannot start Spark.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # A stream creates ten files a micro-batch, and Hadoop starts a process (chmod, readlink) for each.
+            "spark.hadoop.fs.file.impl": "braid.LocalFiles",
+            "spark.sql.streaming.checkpointFileManagerClass": FILE_SYSTEM_CHECKPOINTS,
         }
     return config
 

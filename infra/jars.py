@@ -1,16 +1,19 @@
-"""Fetches the Java packages that Spark and the embedded broker need, with the Ivy that PySpark ships.
+"""Fetches the Java packages of Spark and the embedded broker, with PySpark's Ivy, and compiles Braid's own classes.
 
 They live inside the virtual environment, so they are found from any folder, belong to one set of pinned
 versions, and vanish with it. Nothing is looked up when Spark starts.
 """
 
+import hashlib
+import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from braid.installation import jars_dir
+from braid.installation import OWN_JAR, jars_dir
 from infra.preflight import java_command
 
 DELTA_VERSION = "4.0.0"
@@ -41,6 +44,8 @@ PACKAGES = {
     ),
 }
 
+JAVA_SOURCES = Path(__file__).with_name("java")
+
 
 def stamp() -> str:
     """What the fetched jars belong to: another set of packages is fetched anew."""
@@ -50,6 +55,24 @@ def stamp() -> str:
 def are_fetched(folder: Path | None = None) -> bool:
     mark = (folder or jars_dir()) / "fetched"
     return mark.is_file() and mark.read_text() == stamp()
+
+
+def java_sources() -> list[Path]:
+    return sorted(JAVA_SOURCES.rglob("*.java"))
+
+
+def own_stamp() -> bytes:
+    """What Braid's own jar belongs to. It is the jar's comment: neither is there without the other."""
+    text = "".join(source.read_text() for source in java_sources()) + stamp()
+    return hashlib.sha256(text.encode()).hexdigest().encode()
+
+
+def are_compiled(folder: Path | None = None) -> bool:
+    try:
+        with zipfile.ZipFile((folder or jars_dir()) / "spark" / OWN_JAR) as jar:
+            return jar.comment == own_stamp()
+    except (FileNotFoundError, zipfile.BadZipFile):
+        return False
 
 
 def ivy_module() -> str:
@@ -97,6 +120,39 @@ def fetch(say: Callable[[str], None], folder: Path | None = None) -> None:
     (folder / "fetched").write_text(stamp())
 
 
+def compile_classes(folder: Path | None = None) -> None:
+    """Braid's own classes as one jar, beside those of Delta that they are compiled against."""
+    import pyspark
+
+    jars = (folder or jars_dir()) / "spark"
+    hadoop = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar")
+    path = os.pathsep.join(map(str, (*jars.glob("delta-storage-*.jar"), *hadoop)))
+    with tempfile.TemporaryDirectory(dir=jars) as scratch:
+        command = [
+            java_command(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "--release", "17",
+            "-cp", path, "-d", f"{scratch}/classes", *map(str, java_sources()),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(
+                "Braid cannot be set up: its Java classes could not be compiled. It needs a JDK, not only a runtime: "
+                "install one (Debian: `apt-get install openjdk-17-jdk-headless`), point JAVA_HOME at it, and run "
+                f"`make setup` again.\n{done.stdout}{done.stderr}"
+            )
+        draft = _archive(Path(scratch))
+        # In one step: a Spark that runs goes on with the jar that it has opened.
+        draft.replace(jars / OWN_JAR)
+
+
+def _archive(scratch: Path) -> Path:
+    draft, classes = scratch / OWN_JAR, scratch / "classes"
+    with zipfile.ZipFile(draft, "w") as archive:
+        archive.comment = own_stamp()
+        for compiled in sorted(classes.rglob("*.class")):
+            archive.write(compiled, compiled.relative_to(classes))
+    return draft
+
+
 def _follow(lines: object, say: Callable[[str], None]) -> list[str]:
     seen: list[str] = []
     downloaded = 0
@@ -109,8 +165,13 @@ def _follow(lines: object, say: Callable[[str], None]) -> list[str]:
 
 
 def main() -> None:
-    if are_fetched():
-        return
+    if not are_fetched():
+        _fetch_with_progress()
+    if not are_compiled():
+        compile_classes()
+
+
+def _fetch_with_progress() -> None:
     width = 70
     live = sys.stdout.isatty()
 
