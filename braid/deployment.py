@@ -12,6 +12,8 @@ from typing import Any
 from braid import documents
 from braid.codec import braid_version, decode, encode
 from braid.errors import BraidError
+from braid.fingerprint import fingerprint
+from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.versions import (
     Change,
@@ -26,6 +28,7 @@ from braid.versions import (
     retired,
     rolled_back,
 )
+from braid.view import View
 
 __all__ = [
     "Change",
@@ -34,6 +37,7 @@ __all__ = [
     "Phase",
     "Version",
     "changing",
+    "deploy_first",
     "deployed",
     "deployments",
     "load",
@@ -46,6 +50,7 @@ __all__ = [
 ]
 
 PATIENCE = 10.0
+logger = Logger("deployment")
 
 
 class Draft:
@@ -81,6 +86,22 @@ def changing(settings: Settings, name: str) -> Iterator[Draft]:
         if not settings.home_is_local and documents.read(uri) != text:
             raise BraidError(f"view {name!r} was changed by somebody else meanwhile: run the command again.")
         documents.write(uri, _text(draft.value))
+
+
+def deploy_first(settings: Settings, view: View, now: datetime) -> None:
+    """Serves a view that is not served yet. To deploy a changed one is a decision with a cost, and not taken here."""
+    present = load(settings, view.name)
+    if present.active is None:
+        with changing(settings, view.name) as draft:
+            if draft.value.active is None:
+                draft.value = deployed(draft.value, view, now)
+        return
+    if present.active.fingerprint != fingerprint(view):
+        logger.warning(
+            "the definition has changed since it was deployed; the deployed one goes on. See `braid plan`.",
+            view=view.name,
+            version=present.active.number,
+        )
 
 
 @contextmanager

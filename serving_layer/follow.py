@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.delta_tables import open_table, pin, require_table
 from braid.deployment import Version
 from braid.settings import Settings
 from braid.states import arrow
@@ -20,7 +21,6 @@ from serving_layer.reader import (
     tail_columns,
     uncovered,
 )
-from serving_layer.tables import open_table, pin, require_table
 from serving_layer.touch import Touch, narrowed, touched
 
 # Every commit leaves its rows as a piece of its own; that many pieces are merged into one.

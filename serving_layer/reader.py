@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from braid import deployment
 from braid.commits import TailCommit
 from braid.definitions import load_definitions
+from braid.delta_tables import Pinned, open_table, pin, require_table
 from braid.deployment import Version
 from braid.errors import BraidError
 from braid.settings import Settings
@@ -18,7 +19,6 @@ from braid.states.arrow import INSTANT
 from braid.view import View
 from braid.view_tables import LATE, ViewTables, bounds
 from serving_layer.scope import EVERYTHING, Scope, condition, day_condition
-from serving_layer.tables import Pinned, open_table, pin, require_table
 
 # How many of a row's events the tail holds: the others are in the base.
 IN_TAIL = "_in_tail"

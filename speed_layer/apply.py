@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from braid import deployment
 from braid import log as logs
+from braid.deployment import deploy_first
 from braid.errors import CheckFailed
 from braid.log import Log
 from braid.plan import PlannedChange
 from braid.settings import Settings
 from braid.status import ENGINE, is_alive, read_all
-from speed_layer.engine import deploy_first
 from speed_layer.job import utc_now
 from speed_layer.promotion import Verdict, judge, promote
 from speed_layer.replay import Watch, read_history, replay

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from braid import deployment
-from braid.fingerprint import fingerprint
 from braid.logs import Log as Logger
 from braid.settings import Settings
 from braid.source import Source
@@ -40,7 +39,7 @@ def stream(
     """
     stop = stop or threading.Event()
     for view in views:
-        deploy_first(settings, view, clock())
+        deployment.deploy_first(settings, view, clock())
     names = [view.name for view in views] if only else None
     if once and sources:
         ingest(spark, sources, settings, once=True, stop=stop, clock=clock)
@@ -70,19 +69,3 @@ def stream_jobs(
         for deployed in chosen
         for version in deployed.running
     ]
-
-
-def deploy_first(settings: Settings, view: View, now: datetime) -> None:
-    """Serves a view that is not served yet. To deploy a changed one is a decision with a cost, and not taken here."""
-    present = deployment.load(settings, view.name)
-    if present.active is None:
-        with deployment.changing(settings, view.name) as draft:
-            if draft.value.active is None:
-                draft.value = deployment.deployed(draft.value, view, now)
-        return
-    if present.active.fingerprint != fingerprint(view):
-        logger.warning(
-            "the definition has changed since it was deployed; the deployed one goes on. See `braid plan`.",
-            view=view.name,
-            version=present.active.number,
-        )

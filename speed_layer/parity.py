@@ -1,62 +1,22 @@
-"""Whether two ways to the same numbers agree, group by group, at the same cut."""
+"""Compares versions of a view, with each other and with a recompute of the log, at the same cut."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from braid.deployment import Version
 from braid.errors import BraidError
 from braid.log import Log
 from braid.merged import recomputed_states, served_states
+from braid.parity import Parity, compare_states
 from braid.settings import Settings
-from braid.states import EVENTS
 from braid.storage import Storage
 from braid.transactions import newest_version
-from braid.view import View
-from braid.view_tables import ViewTables, bounds, pinned, throughs
+from braid.view_tables import ViewTables, pinned, throughs
 from speed_layer.lookups import Lookups
 from speed_layer.tail import newest_tail_commit
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-EXAMPLES = 5
-# Sums of floating-point numbers depend on the order of adding, in their last digits.
-FLOAT_TOLERANCE = 1e-9
-EVENTS_SHOWN = "_events"
-
-
-@dataclass(frozen=True)
-class Parity:
-    """A comparison. A group is a pane (or partial session) of one day with its keys."""
-
-    view: str
-    version: int
-    against: str
-    cut: datetime
-    groups: int = 0
-    equal: int = 0
-    different: int = 0
-    missing: int = 0
-    extra: int = 0
-    examples: tuple[Mapping[str, Any], ...] = ()
-    not_comparable: str | None = None
-    measures: tuple[str, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        return self.not_comparable is None and self.equal == self.groups
-
-    def says(self) -> str:
-        if self.not_comparable:
-            return f"v{self.version} cannot be compared with {self.against}: {self.not_comparable}"
-        if self.holds:
-            return f"v{self.version} equals {self.against} in all {self.groups:,} groups"
-        return (
-            f"v{self.version} differs from {self.against}: of {self.groups:,} groups {self.different:,} different, "
-            f"{self.missing:,} missing, {self.extra:,} extra"
-        )
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def compare(
@@ -105,45 +65,6 @@ def against_version(
         theirs = theirs.where(F.col("day") >= F.lit(version.from_day))
     parity = Parity(version.view.name, version.number, _named(other), cut)
     return compare_states(parity, version.view, mine, other.view, theirs)
-
-
-def compare_states(
-    parity: Parity, view: View, mine: "DataFrame", other_view: View, theirs: "DataFrame"
-) -> Parity:
-    """Compares what is presented, because two sketches of the same registers may be two texts of bytes."""
-    from pyspark.sql import functions as F
-
-    if reason := _why_not(view, other_view):
-        return replace(parity, not_comparable=reason)
-    measures = [name for name in view.measures if view.measures[name] == other_view.measures.get(name)]
-    group = ["day", *bounds(view), *view.keys]
-    left = _presented(view, mine, measures).withColumn("_side", F.lit(0))
-    right = _presented(other_view, theirs, measures).withColumn("_side", F.lit(1))
-    values = [EVENTS_SHOWN, *measures]
-    sides = [
-        F.first(F.when(F.col("_side") == side, F.struct(*values)), ignorenulls=True).alias(name)
-        for side, name in enumerate(("mine", "theirs"))
-    ]
-    types = dict(left.dtypes)
-    same = F.lit(True)
-    for name in values:
-        same = same & _same(F.col(f"mine.{name}"), F.col(f"theirs.{name}"), types[name])
-    both = F.col("mine").isNotNull() & F.col("theirs").isNotNull()
-    verdict = (
-        F.when(F.col("theirs").isNull(), "extra").when(F.col("mine").isNull(), "missing")
-        .when(both & same, "equal").otherwise("different")
-    )  # fmt: skip
-    judged = left.unionByName(right).groupBy(*group).agg(*sides).withColumn("_verdict", verdict).persist()
-    try:
-        counts = {row["_verdict"]: row["count"] for row in judged.groupBy("_verdict").count().collect()}
-        wrong = judged.where("_verdict <> 'equal'").orderBy(*group).limit(EXAMPLES).collect()
-    finally:
-        judged.unpersist()
-    examples = tuple(row.asDict(recursive=True) for row in wrong)
-    return replace(
-        parity, groups=sum(counts.values()), measures=tuple(measures), examples=examples,
-        **{name: counts.get(name, 0) for name in ("equal", "different", "missing", "extra")},
-    )  # fmt: skip
 
 
 def common_cut(spark: "SparkSession", settings: Settings, versions: list[Version]) -> datetime:
@@ -202,31 +123,3 @@ def _named(version: Version) -> str:
 
 def _tables(settings: Settings, version: Version) -> ViewTables:
     return ViewTables(settings, version.view.name, version.number)
-
-
-def _presented(view: View, states: "DataFrame", measures: list[str]) -> "DataFrame":
-    from pyspark.sql import functions as F
-
-    numbers = [
-        view.measures[name].present(F.col(view.measures[name].state_name)).alias(name) for name in measures
-    ]
-    events = F.col(EVENTS.state_name).alias(EVENTS_SHOWN)
-    return states.select("day", *bounds(view), *view.keys, events, *numbers)
-
-
-def _same(mine: "Column", theirs: "Column", type_name: str) -> "Column":
-    from pyspark.sql import functions as F
-
-    equal = mine.eqNullSafe(theirs)
-    if type_name not in ("double", "float"):
-        return equal
-    room = F.lit(FLOAT_TOLERANCE) * F.greatest(F.abs(mine), F.abs(theirs))
-    return F.coalesce(equal | (F.abs(mine - theirs) <= room), F.lit(False))
-
-
-def _why_not(view: View, other: View) -> str | None:
-    if set(view.keys) != set(other.keys):
-        return f"its keys are {view.keys!r} and the other's {other.keys!r}"
-    if view.window.state_spec() != other.window.state_spec():
-        return f"its windows are {view.window.describe()} and the other's {other.window.describe()}"
-    return None

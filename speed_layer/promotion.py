@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from braid import deployment, documents
 from braid.deployment import Deployment, Version
 from braid.errors import BraidError, CheckFailed
+from braid.parity import Parity
 from braid.settings import Settings
 from braid.view_tables import ViewTables
 from speed_layer.driver import is_driven
-from speed_layer.parity import Parity, compare, days_lost
+from speed_layer.parity import compare, days_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

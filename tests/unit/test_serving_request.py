@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from braid import all_time, session, tumbling
+from braid.delta_tables import parse_commit
 from braid.errors import BraidError
 from serving_layer.answer import plain
 from serving_layer.request import parse_request, scope_of
 from serving_layer.scope import Scope, typed
-from serving_layer.tables import parse_commit
 from tests.serving import Tables, view_of
 
 HOURLY = view_of(tumbling("1 hour"))

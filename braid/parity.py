@@ -1,0 +1,134 @@
+"""Whether two ways to the same numbers agree, group by group: a pane or partial session of a day, with its keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from braid.states import EVENTS
+from braid.view import View
+from braid.view_tables import bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+EXAMPLES = 5
+# Sums of floating-point numbers depend on the order of adding, in their last digits.
+FLOAT_TOLERANCE = 1e-9
+EVENTS_SHOWN = "_events"
+VERDICT = "_verdict"
+VERDICTS = ("equal", "different", "missing", "extra")
+
+
+@dataclass(frozen=True)
+class Parity:
+    """A comparison. A group is a pane (or partial session) of one day with its keys."""
+
+    view: str
+    version: int
+    against: str
+    cut: datetime
+    groups: int = 0
+    equal: int = 0
+    different: int = 0
+    missing: int = 0
+    extra: int = 0
+    examples: tuple[Mapping[str, Any], ...] = ()
+    not_comparable: str | None = None
+    measures: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        return self.not_comparable is None and self.equal == self.groups
+
+    def says(self) -> str:
+        if self.not_comparable:
+            return f"v{self.version} cannot be compared with {self.against}: {self.not_comparable}"
+        if self.holds:
+            return f"v{self.version} equals {self.against} in all {self.groups:,} groups"
+        return (
+            f"v{self.version} differs from {self.against}: of {self.groups:,} groups {self.different:,} different, "
+            f"{self.missing:,} missing, {self.extra:,} extra"
+        )
+
+
+def compare_states(
+    parity: Parity, view: View, mine: "DataFrame", other_view: View, theirs: "DataFrame"
+) -> Parity:
+    """Fills a comparison in with what two tables of states say."""
+    if reason := _why_not(view, other_view):
+        return replace(parity, not_comparable=reason)
+    found = judged(view, mine, other_view, theirs).persist()
+    try:
+        counts = {row[VERDICT]: row["count"] for row in found.groupBy(VERDICT).count().collect()}
+        wrong = found.where(f"{VERDICT} <> 'equal'").orderBy(*group_columns(view)).limit(EXAMPLES).collect()
+    finally:
+        found.unpersist()
+    return replace(
+        parity, groups=sum(counts.values()), measures=tuple(shared_measures(view, other_view)),
+        examples=tuple(row.asDict(recursive=True) for row in wrong),
+        **{name: counts.get(name, 0) for name in VERDICTS},
+    )  # fmt: skip
+
+
+def judged(view: View, mine: "DataFrame", other_view: View, theirs: "DataFrame") -> "DataFrame":
+    """Each group with both sides and the verdict on them.
+
+    What is presented is compared, because two sketches of the same registers may be two texts of bytes.
+    """
+    from pyspark.sql import functions as F
+
+    measures = shared_measures(view, other_view)
+    left = _presented(view, mine, measures).withColumn("_side", F.lit(0))
+    right = _presented(other_view, theirs, measures).withColumn("_side", F.lit(1))
+    values = [EVENTS_SHOWN, *measures]
+    sides = [
+        F.first(F.when(F.col("_side") == side, F.struct(*values)), ignorenulls=True).alias(name)
+        for side, name in enumerate(("mine", "theirs"))
+    ]
+    types = dict(left.dtypes)
+    same = F.lit(True)
+    for name in values:
+        same = same & _same(F.col(f"mine.{name}"), F.col(f"theirs.{name}"), types[name])
+    both = F.col("mine").isNotNull() & F.col("theirs").isNotNull()
+    verdict = (
+        F.when(F.col("theirs").isNull(), "extra").when(F.col("mine").isNull(), "missing")
+        .when(both & same, "equal").otherwise("different")
+    )  # fmt: skip
+    return left.unionByName(right).groupBy(*group_columns(view)).agg(*sides).withColumn(VERDICT, verdict)
+
+
+def group_columns(view: View) -> list[str]:
+    return ["day", *bounds(view), *view.keys]
+
+
+def shared_measures(view: View, other: View) -> list[str]:
+    return [name for name in view.measures if view.measures[name] == other.measures.get(name)]
+
+
+def _presented(view: View, states: "DataFrame", measures: list[str]) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    numbers = [
+        view.measures[name].present(F.col(view.measures[name].state_name)).alias(name) for name in measures
+    ]
+    events = F.col(EVENTS.state_name).alias(EVENTS_SHOWN)
+    return states.select("day", *bounds(view), *view.keys, events, *numbers)
+
+
+def _same(mine: "Column", theirs: "Column", type_name: str) -> "Column":
+    from pyspark.sql import functions as F
+
+    equal = mine.eqNullSafe(theirs)
+    if type_name not in ("double", "float"):
+        return equal
+    room = F.lit(FLOAT_TOLERANCE) * F.greatest(F.abs(mine), F.abs(theirs))
+    return F.coalesce(equal | (F.abs(mine - theirs) <= room), F.lit(False))
+
+
+def _why_not(view: View, other: View) -> str | None:
+    if set(view.keys) != set(other.keys):
+        return f"its keys are {view.keys!r} and the other's {other.keys!r}"
+    if view.window.state_spec() != other.window.state_spec():
+        return f"its windows are {view.window.describe()} and the other's {other.window.describe()}"
+    return None
