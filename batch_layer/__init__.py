@@ -1,1 +1,1 @@
-"""The batch layer: plans, recomputes and publishes days of a view, under Airflow. Not built yet."""
+"""The batch layer: plans, recomputes, audits and publishes days of a view, one at a time or under Airflow."""

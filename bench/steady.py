@@ -29,10 +29,11 @@ from bench.common import (
 )
 from bench.made_log import MadeLog
 from braid import View, count, sum_, tumbling
+from braid.deployment import deploy_first
 from braid.log import Log
 from braid.settings import Settings
 from braid.spark import spark_session
-from speed_layer.engine import deploy_first, stream_jobs
+from speed_layer.engine import stream_jobs
 from speed_layer.job import utc_now
 from speed_layer.runner import Runner
 from speed_layer.stream import StreamJob

@@ -1,5 +1,16 @@
 """One definition of each number: what a user's file of sources and views imports."""
 
+from braid.gates import (
+    AddsUp,
+    Arrived,
+    Drift,
+    Filled,
+    Holds,
+    KeysPresent,
+    NotNegative,
+    Quarantined,
+    Volume,
+)
 from braid.lookup import Lookup
 from braid.measures import (
     approx_distinct,
@@ -27,9 +38,18 @@ from braid.view import View
 from braid.windows import all_time, session, sliding, tumbling
 
 __all__ = [
+    "AddsUp",
+    "Arrived",
+    "Drift",
+    "Filled",
+    "Holds",
+    "KeysPresent",
     "Lookup",
+    "NotNegative",
+    "Quarantined",
     "Source",
     "View",
+    "Volume",
     "all_time",
     "any_value",
     "approx_distinct",

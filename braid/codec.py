@@ -1,7 +1,7 @@
 """Views as documents and back: what was deployed can be read again without the file that defined it."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
@@ -91,8 +91,13 @@ def _encoded(value: object) -> Any:
             f"Use one of {', '.join(_CLASSES)}."
         )
     return {_KIND: kind} | {
-        field.name: _encoded(getattr(value, field.name)) for field in fields(_CLASSES[kind])
+        field.name: _encoded(getattr(value, field.name)) for field in _stored(_CLASSES[kind])
     }
+
+
+def _stored(kind: type[Any]) -> "list[Field[Any]]":
+    """What two values are compared by. The rest is policy: it is taken from the definitions of today."""
+    return [field for field in fields(kind) if field.compare]
 
 
 def _decoded(value: Any) -> Any:
@@ -112,7 +117,7 @@ def _decoded(value: Any) -> Any:
 def _built(kind: object, parts: dict[str, Any]) -> Any:
     if not isinstance(kind, str) or kind not in _CLASSES:
         raise _Unknown(f"a {kind!r}")
-    known = {field.name: field for field in fields(_CLASSES[kind])}
+    known = {field.name: field for field in _stored(_CLASSES[kind])}
     for name in parts:
         if name not in known:
             raise _Unknown(f"a field {name!r} of {kind}")

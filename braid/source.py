@@ -12,6 +12,7 @@ from braid.ddl import is_atomic, parse_schema
 from braid.durations import format_duration, parse_duration
 from braid.errors import DefinitionError
 from braid.expressions import require_expression, require_known
+from braid.gates import INPUT_DEFAULT, InputExpectation, require_input
 from braid.names import FrozenMap, require_identifier, require_mapping, require_text, set_field, suggest
 
 FORMATS = ("json", "csv")
@@ -43,6 +44,8 @@ class Source:
     not_before: str = "1970-01-01"
     max_ahead: str = "1 day"
     delimiter: str = ","
+    # Policy, and no part of what the source is: not compared, not stored with what is deployed.
+    expect: tuple[InputExpectation, ...] = field(default=INPUT_DEFAULT, compare=False)
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "source")
@@ -62,6 +65,7 @@ class Source:
         self._check_zone()
         self._check_times()
         self._check_rules()
+        set_field(self, "expect", require_input(self.expect, self.columns, f"source {self.name!r}: expect"))
 
     @cached_property
     def columns(self) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from braid.ddl import FLOATS, is_atomic
 from braid.durations import format_duration, parse_duration
 from braid.errors import DefinitionError
 from braid.expressions import identifiers, require_expression, require_known, require_per_event
+from braid.gates import OUTPUT_DEFAULT, OutputExpectation, require_output
 from braid.lookup import Lookup
 from braid.measures import Measure, count, refuse
 from braid.names import FrozenMap, require_identifier, require_mapping, set_field, suggest
@@ -38,6 +39,8 @@ class View:
     enrich: tuple[Lookup, ...] = ()
     mode: Literal["lambda", "kappa"] = "lambda"
     lateness: str = "10 minutes"
+    # Policy, and no part of what the view is: not compared, not stored with what is deployed.
+    expect: tuple[OutputExpectation, ...] = field(default=OUTPUT_DEFAULT, compare=False)
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "view")
@@ -51,6 +54,7 @@ class View:
             require_per_event(self.where, what)
         self._check_keys()
         self._check_measures()
+        set_field(self, "expect", require_output(self.expect, self.keys, self.measures, self._what("expect")))
 
     @property
     def patience(self) -> timedelta:

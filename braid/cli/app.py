@@ -17,6 +17,7 @@ COMMANDS = (
     "stream",
     "plan",
     "kappa",
+    "batch",
     "query",
     "up",
 )

@@ -1,0 +1,59 @@
+"""How right the served numbers were: what readers had before a publish against what was published, at the same cut."""
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from batch_layer.days import Accuracy
+from braid.delta_tables import open_table, pin
+from braid.merged import served_states
+from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
+from braid.view import View
+from braid.view_tables import ViewTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+def accuracies(
+    spark: "SparkSession", view: View, tables: ViewTables, states: "DataFrame", cut: datetime
+) -> dict[date, Accuracy]:
+    """Day -> how what is served now compares with these states. Nothing while a stream has not come up to the cut."""
+    from pyspark.sql import functions as F
+
+    if not _has_come_to(tables, cut):
+        return {}
+    days = states.select("day").distinct()
+    served = served_states(spark, view, tables, cut).join(F.broadcast(days), on="day", how="left_semi")
+    found = judged(view, served, view, states)
+    rows = found.groupBy("day").agg(
+        F.count(F.lit(1)).alias("groups"),
+        F.count_if(F.col(VERDICT) == "equal").alias("equal"),
+        F.max(_largest_error(view, found)).alias("error"),
+    )
+    return {row.day: Accuracy(row.groups, row.equal, float(row.error or 0.0)) for row in rows.collect()}
+
+
+def _largest_error(view: View, found: "DataFrame") -> "Column":
+    """Of a group's numbers, relative to what is published; a group that one side lacks is wrong by all of it."""
+    from pyspark.sql import functions as F
+
+    types = {field.name: field.dataType.typeName() for field in found.schema["mine"].dataType.fields}  # type: ignore[attr-defined]
+    numbers = [
+        name
+        for name in (EVENTS_SHOWN, *shared_measures(view, view))
+        if types[name] in ("long", "integer", "short", "byte", "double", "float", "decimal")
+    ]
+    errors = []
+    for name in numbers:
+        mine = F.coalesce(F.col(f"mine.{name}"), F.lit(0)).cast("double")
+        theirs = F.coalesce(F.col(f"theirs.{name}"), F.lit(0)).cast("double")
+        largest = F.greatest(F.abs(mine), F.abs(theirs))
+        errors.append(F.when(largest == 0, F.lit(0.0)).otherwise(F.abs(mine - theirs) / largest))
+    wrong = F.greatest(*errors) if len(errors) > 1 else errors[0]
+    return F.when(F.col(VERDICT) == "equal", F.lit(0.0)).otherwise(wrong)
+
+
+def _has_come_to(tables: ViewTables, cut: datetime) -> bool:
+    table = open_table(tables.tail)
+    mark = pin(table).mark() if table is not None else None
+    return mark is not None and mark.complete is not None and mark.complete >= cut

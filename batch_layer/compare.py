@@ -1,0 +1,51 @@
+"""What is served of a day against an independent recompute of it at the same cut: the proof of a publish."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from batch_layer.plan import ALL, Days, plan
+from batch_layer.recompute import day_rows, recompute
+from braid import deployment
+from braid.log import Log
+from braid.merged import served_states
+from braid.parity import Parity, compare_states
+from braid.settings import Settings
+from braid.view import View
+from braid.view_tables import ViewTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def compare(
+    spark: "SparkSession",
+    settings: Settings,
+    views: Sequence[View],
+    days: Days = ALL,
+    cut: datetime | None = None,
+) -> list[Parity]:
+    """For each view and cut that its published days have, whether what is served up to it is what the log gives."""
+    found = []
+    for source in plan(settings, views, days, cut):
+        published = [day for day in source.days if day.through is not None]
+        published.sort(key=lambda day: (day.view, day.through or day.cut))
+        for (name, through), group in groupby(published, key=lambda day: (day.view, day.through or day.cut)):
+            found.append(_compared(spark, settings, name, through, [day.day for day in group]))
+    return found
+
+
+def _compared(
+    spark: "SparkSession", settings: Settings, name: str, cut: datetime, days: list[date]
+) -> Parity:
+    from pyspark.sql import functions as F
+
+    active = deployment.load(settings, name).active
+    assert active is not None
+    tables = ViewTables(settings, name, active.number)
+    served = served_states(spark, active.view, tables, cut).where(F.col("day").isin(days))
+    rows = day_rows(spark, Log(active.view.source, settings), days, cut)
+    made = recompute(spark, settings, active.view, rows, cut)
+    parity = Parity(name, active.number, "a recompute of the log", cut)
+    return compare_states(parity, active.view, served, active.view, made.states)

@@ -1,0 +1,158 @@
+"""What is known of a view's day beside its numbers: how its last run went, whether a gate holds it, who released it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, datetime
+from typing import Any
+
+from batch_layer.gates import Verdict
+from braid import documents
+from braid.settings import Settings
+from braid.source import Source
+from braid.view_tables import ViewTables
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What was served before a publish against what was published, at the same cut, group by group."""
+
+    groups: int
+    equal: int
+    largest_error: float
+
+    @property
+    def share(self) -> float:
+        return self.equal / self.groups if self.groups else 1.0
+
+
+@dataclass(frozen=True)
+class Release:
+    """A person's word that a held day is right as it is, up to a cut."""
+
+    because: str
+    at: datetime
+    cut: datetime
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What the expectations said of a day at a cut, and whether a person overruled them."""
+
+    cut: datetime
+    verdict: Verdict
+    released: Release | None = None
+
+    @property
+    def holds(self) -> bool:
+        return not self.verdict.passed and not self.is_released
+
+    @property
+    def is_released(self) -> bool:
+        return self.released is not None and self.released.cut >= self.cut
+
+
+@dataclass(frozen=True)
+class Publish:
+    """A day that was published: from which cut, of how many events, in how many rows."""
+
+    cut: datetime
+    at: datetime
+    events: int
+    rows: int
+    duplicates: int
+    totals: Mapping[str, float] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
+    lookups: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DayRecord:
+    """A day of one version of a view: its last publish, and what the gate said last."""
+
+    day: date
+    publish: Publish | None = None
+    gate: Gate | None = None
+
+    @property
+    def held(self) -> Gate | None:
+        """The gate that holds a newer state of the day than the one that is published."""
+        gate = self.gate
+        if gate is None or not gate.holds:
+            return None
+        return gate if self.publish is None or gate.cut > self.publish.cut else None
+
+
+def read_day(tables: ViewTables, day: date) -> DayRecord:
+    text = documents.read(_day_uri(tables, day))
+    return DayRecord(day) if text is None else _record(json.loads(text))
+
+
+def read_days(tables: ViewTables) -> dict[date, DayRecord]:
+    """All days of which something is known."""
+    names = documents.names(f"{tables.folder}/days")
+    days = (date.fromisoformat(name.removesuffix(".json")) for name in names)
+    return {day: read_day(tables, day) for day in days}
+
+
+def write_day(tables: ViewTables, record: DayRecord) -> None:
+    documents.write(_day_uri(tables, record.day), _text(record))
+
+
+def read_gate(settings: Settings, source: Source, day: date) -> Gate | None:
+    """What the input gate of a source said of a day last."""
+    text = documents.read(_gate_uri(settings, source, day))
+    return None if text is None else _gate(json.loads(text))
+
+
+def write_gate(settings: Settings, source: Source, day: date, gate: Gate) -> None:
+    documents.write(_gate_uri(settings, source, day), _text(gate))
+
+
+def judged(gate: Gate | None, cut: datetime, verdict: Verdict) -> Gate:
+    """The newest verdict; a release counts for the cuts up to the one that the person saw."""
+    return Gate(cut, verdict, gate.released if gate is not None else None)
+
+
+def released(gate: Gate, because: str, at: datetime) -> Gate:
+    return replace(gate, released=Release(because, at, gate.cut))
+
+
+def _day_uri(tables: ViewTables, day: date) -> str:
+    return f"{tables.folder}/days/{day.isoformat()}.json"
+
+
+def _gate_uri(settings: Settings, source: Source, day: date) -> str:
+    return settings.location("batch", "gates", source.name, f"{day.isoformat()}.json")
+
+
+def _text(value: DayRecord | Gate) -> str:
+    return json.dumps(asdict(value), indent=1, default=lambda moment: moment.isoformat()) + "\n"
+
+
+def _record(parts: dict[str, Any]) -> DayRecord:
+    publish, gate = parts["publish"], parts["gate"]
+    return DayRecord(
+        date.fromisoformat(parts["day"]),
+        None if publish is None else _publish(publish),
+        None if gate is None else _gate(gate),
+    )
+
+
+def _publish(parts: dict[str, Any]) -> Publish:
+    accuracy = parts["accuracy"]
+    times = {name: datetime.fromisoformat(parts[name]) for name in ("cut", "at")}
+    return Publish(**parts | times | {"accuracy": Accuracy(**accuracy) if accuracy else None})
+
+
+def _gate(parts: dict[str, Any]) -> Gate:
+    release = parts["released"]
+    return Gate(
+        datetime.fromisoformat(parts["cut"]),
+        Verdict.from_json(parts["verdict"]),
+        None
+        if release is None
+        else Release(
+            release["because"], datetime.fromisoformat(release["at"]), datetime.fromisoformat(release["cut"])
+        ),
+    )

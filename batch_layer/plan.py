@@ -1,0 +1,153 @@
+"""Which days of which views are to be computed, and why: found without Spark, from the log and what was published."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
+from batch_layer.days import DayRecord, Gate, read_days, read_gate
+from batch_layer.publish import throughs
+from braid import deployment
+from braid.errors import BraidError
+from braid.fingerprint import fingerprint
+from braid.log import Log
+from braid.settings import Settings
+from braid.source import Source
+from braid.view import View
+from braid.view_tables import ViewTables
+
+State = Literal["never computed", "stale", "definition changed", "held", "up to date"]
+
+
+@dataclass(frozen=True)
+class PlannedDay:
+    """A day of a view: what is published of it, what the log has beyond that, and what follows."""
+
+    view: str
+    day: date
+    state: State
+    reason: str
+    cut: datetime
+    through: datetime | None
+    events: int
+    beyond: int
+    since: datetime | None
+    record: DayRecord
+    gate: Gate | None = None
+    # Whether a run that was asked for nothing special computes it; a held day waits for a person or for events.
+    is_due: bool = False
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days that were asked for; all that have events when no end is given."""
+
+    first: date | None = None
+    last: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise BraidError(f"the first day, {self.first}, is after the last, {self.last}: swap them.")
+
+    def of(self, known: Iterable[date]) -> list[date]:
+        """Between two given days each one counts, with events or without."""
+        if self.first is not None and self.last is not None:
+            return [self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1)]
+        return sorted(day for day in known if self._has(day))
+
+    def _has(self, day: date) -> bool:
+        return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
+
+
+ALL = Days()
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """One source's log up to a cut, and the days of its views."""
+
+    source: Source
+    cut: datetime
+    arrivals: Arrivals
+    days: tuple[PlannedDay, ...]
+
+
+def plan(
+    settings: Settings, views: Sequence[View], days: Days = ALL, cut: datetime | None = None
+) -> list[SourcePlan]:
+    """For each source of these views: what its log holds, and the state of each day of each view."""
+    found = []
+    sources = {view.source.name: view.source for view in views}
+    for source in sources.values():
+        log = Log(source, settings)
+        upto = closed_epoch(log) if cut is None else require_closed(log, cut)
+        if upto is None:
+            continue
+        arrivals = Arrivals.of(log)
+        planned = [
+            day
+            for view in views
+            if view.source.name == source.name
+            for day in _days_of_view(settings, view, arrivals, days, upto)
+        ]
+        found.append(SourcePlan(source, upto, arrivals, tuple(planned)))
+    return found
+
+
+def lambda_views(views: Iterable[View], wanted: Sequence[str] = ()) -> list[View]:
+    """The views that the batch layer computes; one that is asked for by name must be one of them."""
+    known = {view.name: view for view in views}
+    for name in wanted:
+        if known[name].mode == "kappa":
+            raise BraidError(
+                f"view {name!r} is served by its stream alone (mode='kappa'), so it has no batch: "
+                f"`braid kappa replay {name}` computes it anew, and mode='lambda' would give it to the batch layer."
+            )
+    return [view for view in known.values() if view.mode == "lambda" and (not wanted or view.name in wanted)]
+
+
+def _days_of_view(
+    settings: Settings, view: View, arrivals: Arrivals, days: Days, cut: datetime
+) -> list[PlannedDay]:
+    active = deployment.load(settings, view.name).active
+    changed = active is not None and active.fingerprint != fingerprint(view)
+    tables = ViewTables(settings, view.name, active.number) if active else None
+    covered = throughs(tables) if tables else {}
+    records = read_days(tables) if tables else {}
+    planned = []
+    for day in days.of({*arrivals.days, *covered, *records}):
+        record = records.get(day, DayRecord(day))
+        gate = record.held or _holding(read_gate(settings, view.source, day), record)
+        found = _state(PlannedDay(
+            view.name, day, "up to date", "", cut, covered.get(day), arrivals.events(day, cut), 0, None, record, gate,
+        ), arrivals)  # fmt: skip
+        if changed and found.state != "held":
+            found = replace(
+                found, state="definition changed",
+                reason="batch and stream go on with the deployed definition: `braid apply` changes it",
+            )  # fmt: skip
+        planned.append(found)
+    return planned
+
+
+def _holding(gate: Gate | None, record: DayRecord) -> Gate | None:
+    """The gate of a source, as long as it holds more than what is published."""
+    if gate is None or not gate.holds:
+        return None
+    return gate if record.publish is None or gate.cut > record.publish.cut else None
+
+
+def _state(day: PlannedDay, arrivals: Arrivals) -> PlannedDay:
+    through = day.through
+    if day.gate is not None:
+        newer, _ = arrivals.beyond(day.day, day.gate.cut, day.cut)
+        return replace(day, state="held", reason=day.gate.verdict.says(), is_due=newer > 0)
+    if through is None or day.record.publish is None:
+        reason = "its stream folded it, no batch has computed it" if through else f"{day.events:,} events"
+        return replace(day, state="never computed", reason=reason, is_due=True)
+    beyond, since = arrivals.beyond(day.day, through, day.cut)
+    if not beyond or since is None:
+        return replace(day, reason=f"covers {through.isoformat(timespec='minutes')}")
+    reason = f"{beyond:,} events beyond its cut, since {since.isoformat(timespec='minutes')}"
+    return replace(day, state="stale", reason=reason, beyond=beyond, since=since, is_due=True)

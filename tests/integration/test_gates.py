@@ -1,0 +1,285 @@
+"""Gates on real days: each expectation holds and fails where it should, and the Data Docs say so, to nobody else."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch_layer import data_docs
+from batch_layer.gates import InputDay, OutputDay, Verdict, audit_input, audit_output, totals
+from braid import (
+    AddsUp,
+    Arrived,
+    Drift,
+    Filled,
+    Holds,
+    KeysPresent,
+    NotNegative,
+    Quarantined,
+    Source,
+    View,
+    Volume,
+    count,
+    session,
+    sum_,
+    tumbling,
+)
+from braid.errors import DefinitionError
+from braid.events import log_schema
+from braid.settings import Settings
+from braid.states.spark import prepare
+from braid.view_tables import base_columns
+
+ROOT = Path(__file__).parents[2]
+DAY = date(2024, 5, 1)
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+CUT = datetime(2024, 5, 2, 1, tzinfo=UTC)
+requests = Source(
+    name="requests",
+    kafka_topic="requests",
+    schema="id string, time timestamp, url string, status int, bytes bigint, ratio double",
+    event_time="time",
+    expect=(
+        Volume(),
+        Filled("url", at_least=0.75),
+        Holds("status is plausible", "status between 100 and 599 -- HTTP", at_least=0.75),
+        Arrived(by="12 hours"),
+        Quarantined(at_most=0.2),
+    ),
+)
+traffic = View(
+    name="traffic",
+    source=requests,
+    keys=("url",),
+    window=tumbling("1 minute"),
+    measures={"hits": count(), "bytes": sum_("bytes"), "ratio": sum_("ratio"), "ok": count("status")},
+    expect=(NotNegative(), KeysPresent(at_least=0.75), AddsUp(), Drift("hits", 0.5), Drift("ratio", 0.5)),
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=str(tmp_path / "home"))
+
+
+def events_of(spark: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    """A day's rows of the log; what a row leaves out is null."""
+    schema = log_schema(requests)
+    given = {"time": NOON, "day": DAY, "_epoch": NOON, "_arrival": NOON}
+    return spark.createDataFrame([[(given | row).get(name) for name in schema.names] for row in rows], schema)
+
+
+def states_of(spark: Any, rows: Sequence[dict[str, Any]], view: View = traffic) -> Any:
+    from pyspark.sql import functions as F
+
+    states = prepare(view, events_of(spark, rows))
+    known = states.withColumn("through", F.lit(CUT)).withColumn("_late", F.lit(0).cast("bigint"))
+    return known.select(*base_columns(view))
+
+
+def judged(settings: Settings, events: Any, rejected: float = 0, trailing: Any = ()) -> Verdict:
+    return audit_input(settings, events, InputDay(requests, DAY, CUT, rejected, trailing))
+
+
+def failures(verdict: Verdict) -> dict[str, Any]:
+    return {check.name: check.observed for check in verdict.failed}
+
+
+GOOD = [{"url": "/a", "status": 200, "bytes": 1, "ratio": 0.5}] * 3 + [{"status": 7}]
+
+
+def test_a_day_at_the_border_of_every_expectation_passes(spark: Any, settings: Settings) -> None:
+    verdict = judged(settings, events_of(spark, GOOD), rejected=1, trailing=(2, 2, 2))
+    assert verdict.passed
+    assert [check.observed for check in verdict.checks] == [2, 0.75, 0.75, "2024-05-01T12:00:00+00:00", 0.2]
+
+
+def test_a_day_that_is_wrong_in_every_way_is_told_each_of_them(spark: Any, settings: Settings) -> None:
+    early = NOON - timedelta(seconds=1)
+    wrong = [{"_arrival": early, "status": 7}] * 2 + [{"_arrival": early, "url": "/", "status": 200}] * 3
+    verdict = judged(settings, events_of(spark, wrong), rejected=1.5, trailing=(2, 2, 2))
+    assert failures(verdict) == {
+        "events against the days before": 2.5,
+        "share of events with a value in 'url'": 0.6,
+        "share of events for which 'status is plausible'": 0.6,
+        "arrival of the day's newest event": "2024-05-01T11:59:59+00:00",
+        "share of quarantined records": 1.5 / 6.5,
+    }
+    assert "share of events with a value in 'url' is 0.6, wanted at least 0.75" in verdict.says()
+
+
+def test_a_condition_that_is_null_is_not_broken(spark: Any, settings: Settings) -> None:
+    assert "status is plausible" not in judged(settings, events_of(spark, [{"url": "/"}])).says()
+
+
+def test_a_day_without_events_fails_only_where_events_were_to_be(spark: Any, settings: Settings) -> None:
+    nothing = events_of(spark, [])
+    verdict = judged(settings, nothing)
+    assert failures(verdict) == {"arrival of the day's newest event": "unknown, as there are no events"}
+    assert failures(judged(settings, nothing, trailing=(5, 5, 5)))["events against the days before"] == 0
+    assert failures(judged(settings, nothing, rejected=2))["share of quarantined records"] == 1
+
+
+def test_a_condition_that_spark_does_not_understand_is_an_error_and_no_verdict(
+    spark: Any, settings: Settings
+) -> None:
+    source = replace(requests, expect=Holds("it is even", "nofunction(status)"))
+    with pytest.raises(DefinitionError, match=r"source 'requests': expect does not compile: .*nofunction"):
+        audit_input(settings, events_of(spark, GOOD), InputDay(source, DAY, CUT, 0, ()))
+
+
+def output(settings: Settings, states: Any, events: int, published: Any = None) -> Verdict:
+    return audit_output(settings, states, OutputDay(traffic, DAY, CUT, events, published))
+
+
+def test_states_that_hold_what_went_in_pass(spark: Any, settings: Settings) -> None:
+    states = states_of(spark, GOOD)
+    assert totals(traffic, states) == {"hits": 4, "bytes": 3, "ratio": 1.5, "ok": 4}
+    verdict = output(settings, states, events=4, published={"hits": 8.0, "ratio": 1.0})
+    assert verdict.passed
+    assert [check.observed for check in verdict.checks] == [1, 0.75, 0, 0.5, 0.5]
+
+
+def test_states_that_are_wrong_in_every_way_are_told_each_of_them(spark: Any, settings: Settings) -> None:
+    from pyspark.sql import functions as F
+
+    wrong = states_of(spark, [{"ratio": float("nan")}, {"url": "/"}]).withColumn("count_status", F.lit(-1))
+    verdict = output(settings, wrong, events=3, published={"hits": 1.0, "ratio": 1.0})
+    assert failures(verdict) == {
+        "lowest count": -1,
+        "share of events with all keys": 0.5,
+        "events in the states beyond those that went in": -1,
+        "change of 'hits' since it was last published": 1,
+        "change of 'ratio' since it was last published": "not a number",
+    }
+    assert "ratio" not in totals(traffic, wrong), "what is not a number cannot be written down"
+
+
+def test_the_marker_of_a_day_without_events_is_no_state(spark: Any, settings: Settings) -> None:
+    from pyspark.sql import functions as F
+
+    nulls = {name: F.lit(None) for name in base_columns(traffic) if name not in ("day", "through")}
+    marker = states_of(spark, GOOD[:1]).withColumns(nulls)
+    assert totals(traffic, marker) == {"hits": 0, "bytes": 0, "ratio": 0, "ok": 0}
+    assert output(settings, marker, events=0).passed
+    emptied = output(settings, marker, events=0, published={"hits": 8.0})
+    assert failures(emptied) == {"change of 'hits' since it was last published": 1}
+
+
+def test_sessions_add_up_too(spark: Any, settings: Settings) -> None:
+    visits = replace(traffic, window=session(gap="30 minutes"))
+    states = states_of(spark, GOOD, visits)
+    assert audit_output(settings, states, OutputDay(visits, DAY, CUT, 4, None)).passed
+    assert not audit_output(settings, states, OutputDay(visits, DAY, CUT, 5, None)).passed
+
+
+def test_a_view_that_expects_nothing_costs_nothing(settings: Settings) -> None:
+    view = replace(traffic, expect=())
+    assert audit_output(settings, None, OutputDay(view, DAY, CUT, 4, None)) == Verdict(())
+    source = replace(requests, expect=())
+    assert audit_input(settings, None, InputDay(source, DAY, CUT, 4, ())) == Verdict(())
+
+
+def test_the_data_docs_name_what_failed(spark: Any, settings: Settings) -> None:
+    judged(settings, events_of(spark, GOOD), rejected=4)
+    output(settings, states_of(spark, GOOD), events=4)
+    index = Path(data_docs.build(settings))
+    assert index == settings.local_home() / "quality" / "data_docs" / "index.html"
+    text = index.read_text()
+    assert "share of quarantined records is 0.5, wanted at most 0.2" in text
+    assert text.index("source requests") < text.index("view traffic"), "what failed comes first"
+    links = re.findall(r'href="([^"]+)"', text)
+    assert links == ["source-requests/2024-05-01/index.html", "view-traffic/2024-05-01/index.html"]
+    page = (index.parent / links[0]).read_text()
+    assert "share of quarantined records: at most 0.2" in page
+    assert "Failed" in page
+    home = re.findall(r'href="([^"#]+)"', page)
+    assert home
+    assert {(index.parent / links[0]).parent.joinpath(link).resolve() for link in home} == {index}
+
+
+def test_an_audit_takes_the_place_of_what_was_said_of_the_day_before(spark: Any, settings: Settings) -> None:
+    events = events_of(spark, GOOD)
+    judged(settings, events, rejected=4)
+    judged(settings, events)
+    assert "wanted" not in Path(data_docs.build(settings)).read_text()
+
+
+def test_an_index_can_be_built_before_anything_was_audited(settings: Settings) -> None:
+    assert "No day has been audited yet" in Path(data_docs.build(settings)).read_text()
+
+
+def test_old_pages_go_and_failed_ones_go_last(
+    spark: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_docs, "KEPT", 2)
+    events = events_of(spark, GOOD)
+    for number, rejected in enumerate((4, 0, 0, 0)):
+        day = InputDay(requests, DAY + timedelta(days=number), CUT, rejected, ())
+        audit_input(settings, events, replace(day, source=replace(requests, expect=Quarantined())))
+    index = Path(data_docs.build(settings))
+    kept = sorted(folder.name for folder in (index.parent / "source-requests").iterdir())
+    assert kept == ["2024-05-01", "2024-05-04"]
+    assert re.findall(r"/(2024[\d-]+)/", index.read_text()) == ["2024-05-01", "2024-05-04"]
+
+
+def test_pages_fetch_nothing_and_run_nothing(spark: Any, settings: Settings) -> None:
+    judged(settings, events_of(spark, GOOD), rejected=4)
+    pages = list(Path(data_docs.build(settings)).parent.rglob("*.html"))
+    assert len(pages) == 2
+    for page in pages:
+        text = page.read_text()
+        assert "//" not in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL), page
+        assert "<script" not in text
+
+
+# What would leave the machine is printed, whoever catches the failure: also what an import sends.
+AUDITS = """
+import sys
+sent = ("socket.connect", "socket.getaddrinfo", "socket.sendto")
+sys.addaudithook(lambda event, details: print(event, details) if event in sent else None)
+from datetime import UTC, date, datetime, timedelta
+from batch_layer import data_docs, gates
+from batch_layer.gate_gauges import Gauge
+from braid.settings import Settings
+
+settings, first = Settings(home=sys.argv[1]), int(sys.argv[2])
+for number in range(first, first + 20):
+    gauge = Gauge("lowest count", float(number % 2) - 1, "at least 0", at_least=0)
+    day = date(2024, 5, 1) + timedelta(days=number)
+    gates._audited(settings, "view a", day, datetime(2024, 6, 1, tzinfo=UTC), (gauge,))
+    data_docs.build(settings)
+assert context().variables.analytics_enabled is False
+"""
+
+
+def test_processes_that_audit_at_the_same_time_do_not_disturb_each_other_and_say_nothing_to_anybody(
+    settings: Settings,
+) -> None:
+    """Days 0 to 19 and days 10 to 29 of one view, each process in its own order of events."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", AUDITS, settings.home, str(first)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for first in (0, 10)
+    ]
+    printed = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0, 0], printed
+    assert printed == [("", "")] * 2, "neither to a terminal nor to another machine"
+    site = settings.local_home() / "quality" / "data_docs"
+    results = [json.loads(file.read_text()) for file in site.rglob("result.json")]
+    assert len(results) == 30
+    assert sum(result["verdict"]["passed"] for result in results) == 15
+    assert len(re.findall(r"<tr><td><i", (site / "index.html").read_text())) == 30
+    assert not [file for file in site.rglob(".*") if file.is_file()], "no draft is left"

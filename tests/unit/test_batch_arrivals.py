@@ -1,0 +1,60 @@
+"""What came when, and whose the rejected records are."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch_layer.arrivals import Arrivals, Arrived
+
+MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+
+
+def at(minute: int) -> datetime:
+    return NOON + timedelta(minutes=minute)
+
+
+def test_events_are_counted_up_to_a_cut_and_beyond_it() -> None:
+    known = Arrivals(
+        (Arrived(MONDAY, at(0), 5, 0), Arrived(MONDAY, at(2), 3, 1), Arrived(MONDAY, at(4), 2, 0))
+    )
+    assert known.events(MONDAY, at(2)) == 8
+    assert known.beyond(MONDAY, at(0), at(4)) == (5, at(2))
+    assert known.beyond(MONDAY, at(4), at(9)) == (0, None)
+    assert known.events(TUESDAY, at(9)) == 0
+
+
+def test_rejected_records_are_shared_out_by_the_events_that_came_with_them() -> None:
+    known = Arrivals(
+        (
+            Arrived(MONDAY, at(0), 30, 0),
+            Arrived(TUESDAY, at(0), 10, 8),
+            Arrived(TUESDAY, at(1), 5, 5),
+            Arrived(TUESDAY, at(2), 0, 7),
+        )
+    )
+    assert known.rejected_with(MONDAY, at(9)) == pytest.approx(6)
+    assert known.rejected_with(TUESDAY, at(9)) == pytest.approx(2 + 5 + 7)
+    assert known.rejected_with(TUESDAY, at(0)) == pytest.approx(2)
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from([MONDAY, TUESDAY]), st.integers(0, 5), st.integers(0, 9), st.integers(0, 9)),
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(rows)
+def test_every_rejected_record_is_somebodys(found: list[tuple[date, int, int, int]]) -> None:
+    known = Arrivals(tuple(Arrived(day, at(minute), good, bad) for day, minute, good, bad in found))
+    shared = sum(known.rejected_with(day, at(9)) for day in (MONDAY, TUESDAY))
+    assert shared == pytest.approx(sum(bad for *_, bad in found))
+
+
+def test_trailing_days_are_the_ones_before_that_had_events() -> None:
+    days = [TUESDAY - timedelta(days=back) for back in (1, 3, 40)]
+    known = Arrivals(tuple(Arrived(day, at(0), 10 * n, 0) for n, day in enumerate(days, start=1)))
+    assert known.trailing(TUESDAY, at(0), 31) == (20, 10)
+    assert known.trailing(TUESDAY, at(0), 1) == (10,)
