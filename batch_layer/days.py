@@ -109,9 +109,11 @@ def write_gate(settings: Settings, source: Source, day: date, gate: Gate) -> Non
     documents.write(_gate_uri(settings, source, day), _text(gate))
 
 
-def judged(gate: Gate | None, cut: datetime, verdict: Verdict) -> Gate:
-    """The newest verdict; a release counts for the cuts up to the one that the person saw."""
-    return Gate(cut, verdict, gate.released if gate is not None else None)
+def judged(last: Gate | None, cut: datetime, verdict: Verdict, before: Gate | None = None) -> Gate:
+    """The newest verdict, after that of a gate before it; a release counts for the cuts that the person saw."""
+    checks = (*before.verdict.checks, *verdict.checks) if before is not None else verdict.checks
+    said = [gate.released for gate in (last, before) if gate is not None and gate.released is not None]
+    return Gate(cut, Verdict(checks), max(said, key=lambda release: release.cut, default=None))
 
 
 def released(gate: Gate, because: str, at: datetime) -> Gate:

@@ -47,12 +47,10 @@ def input_profile(source: Source, events: "DataFrame") -> InputProfile:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    asked = {
-        one.name: _is_satisfied(one) for one in source.expect if isinstance(one, Filled | Holds)
-    }  # fmt: skip
-    counts = [F.count_if(F.expr(sql)).alias(f"_{i}") for i, sql in enumerate(asked.values())]
+    asked = {one.name: _is_satisfied(one) for one in source.expect if isinstance(one, Filled | Holds)}
     newest = F.unix_micros(F.max("_arrival")).alias("newest")
     try:
+        counts = [F.count_if(F.expr(sql)).alias(f"_{i}") for i, sql in enumerate(asked.values())]
         row = events.agg(F.count(F.lit(1)).alias("events"), newest, *counts).first()
     except PySparkException as error:
         raise DefinitionError(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+from batch_layer import data_docs
 from batch_layer import days as records
 from batch_layer.days import Gate
 from batch_layer.gates import InputDay, audit_input
@@ -31,6 +32,7 @@ def gate(
     for source in plan(settings, views, Days(day, day), cut):
         rows = day_rows(spark, Log(source.source, settings), [day], source.cut)
         found[source.source.name] = judge(settings, source, rows, day, source.cut)
+    data_docs.build(settings)
     return found
 
 

@@ -140,14 +140,16 @@ def _holding(gate: Gate | None, record: DayRecord) -> Gate | None:
 
 def _state(day: PlannedDay, arrivals: Arrivals) -> PlannedDay:
     through = day.through
+    if through is not None:
+        beyond, since = arrivals.beyond(day.day, through, day.cut)
+        day = replace(day, beyond=beyond, since=since)
     if day.gate is not None:
         newer, _ = arrivals.beyond(day.day, day.gate.cut, day.cut)
         return replace(day, state="held", reason=day.gate.verdict.says(), is_due=newer > 0)
     if through is None or day.record.publish is None:
         reason = "its stream folded it, no batch has computed it" if through else f"{day.events:,} events"
         return replace(day, state="never computed", reason=reason, is_due=True)
-    beyond, since = arrivals.beyond(day.day, through, day.cut)
-    if not beyond or since is None:
+    if day.since is None:
         return replace(day, reason=f"covers {through.isoformat(timespec='minutes')}")
-    reason = f"{beyond:,} events beyond its cut, since {since.isoformat(timespec='minutes')}"
-    return replace(day, state="stale", reason=reason, beyond=beyond, since=since, is_due=True)
+    reason = f"{day.beyond:,} events beyond its cut, since {day.since.isoformat(timespec='minutes')}"
+    return replace(day, state="stale", reason=reason, is_due=True)

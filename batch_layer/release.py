@@ -48,7 +48,7 @@ def release(
         )
         asked = Asked(Days(day, day), cut)
         chosen = [view for view in views if view.name == planned.view]
-        results += run(spark(), settings, chosen, asked, clock=clock)
+        results += run(spark, settings, chosen, asked, clock=clock)
     return results
 
 

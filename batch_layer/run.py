@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from batch_layer import data_docs, input_gate
 from batch_layer import days as records
-from batch_layer import input_gate
 from batch_layer.accuracy import accuracies
 from batch_layer.days import Accuracy, Gate, Publish
 from batch_layer.gates import OutputDay, audit_output, totals
@@ -31,7 +31,7 @@ Watch = Callable[[int, int, str], None]
 
 
 def run(
-    spark: "SparkSession",
+    spark: "Callable[[], SparkSession]",
     settings: Settings,
     views: Sequence[View],
     asked: Asked,
@@ -39,7 +39,10 @@ def run(
     watch: Watch = lambda done, total, what: None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> list[DayResult]:
-    """Computes the days that are due. A day that its gate holds is not published, and does not stop the others."""
+    """Computes the days that are due. A day that its gate holds is not published, and does not stop the others.
+
+    Spark is asked for only if there is something to compute.
+    """
     for view in views:
         deployment.deploy_first(settings, view, clock())
     plans = plan(settings, views, asked.days, asked.cut)
@@ -47,10 +50,14 @@ def run(
     results: list[DayResult] = []
     for source in plans:
         results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
-        batch = _SourceRun(spark, settings, source, {view.name: view for view in views}, asked, clock)
+        if not any(map(asked.wants, source.days)):
+            continue
+        batch = _SourceRun(spark(), settings, source, {view.name: view for view in views}, asked, clock)
         for result in batch.results():
             results.append(result)
             watch(sum(one.outcome != "up to date" for one in results), total, f"{result.view} {result.day}")
+    if total:
+        data_docs.build(settings)
     return results
 
 
@@ -116,14 +123,14 @@ class _SourceRun:
             right = accuracies(self.spark, deployed, tables, states, cut)
             for task in let_in:
                 copies = self.plan.arrivals.events(task.day, cut) - counts.get(task.day, 0)
-                yield self._audit(task, _Made(
+                yield self._audit(task, gates[task.day], _Made(
                     states.where(on_days([task.day])), events.get(task.day, 0), max(copies, 0), right.get(task.day),
                     made.lookups.versions,
                 ))  # fmt: skip
         finally:
             states.unpersist()
 
-    def _audit(self, task: Task, made: "_Made") -> DayResult:
+    def _audit(self, task: Task, came_in: Gate, made: "_Made") -> DayResult:
         """The output gate, and the publish if it lets the day pass."""
         record, deployed = records.read_day(task.tables, task.day), task.version.view
         last = record.publish.totals if record.publish else None
@@ -131,7 +138,7 @@ class _SourceRun:
         verdict = audit_output(
             self.settings, made.states, OutputDay(view, task.day, task.cut, made.events, last)
         )
-        gate = records.judged(record.gate, task.cut, verdict)
+        gate = records.judged(record.gate, task.cut, verdict, came_in)
         if gate.holds:
             return self._hold(task, gate)
         covered = publish(self.spark, task.tables, deployed, task.day, made.states, task.cut)

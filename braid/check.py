@@ -16,6 +16,7 @@ from braid.events import (
     view_events,
 )
 from braid.expressions import identifiers
+from braid.gates import Holds
 from braid.lookup import Lookup
 from braid.probes import probe_events
 from braid.source import EPOCH_FORMATS, Source
@@ -51,6 +52,11 @@ def check_source(spark: "SparkSession", source: Source) -> list[Problem]:
         Problem(owner, f"rule {rule!r}", sql, *wrong)
         for rule, sql in source.rules.items()
         if (wrong := _trial(events, sql, condition=True))
+    ]
+    problems += [
+        Problem(owner, f"expectation {expected.says!r}", expected.sql, *wrong)
+        for expected in source.expect
+        if isinstance(expected, Holds) and (wrong := _trial(events, expected.sql, condition=True))
     ]
     if source.time_format is not None and source.time_format not in EPOCH_FORMATS:
         pattern = source.time_format.replace("\\", "\\\\").replace("'", "\\'")

@@ -189,7 +189,8 @@ def _walk(old: Any, new: Any, path: str) -> Iterator[Difference]:
     if old == new:
         return
     if isinstance(old, View | Source | Lookup) and type(old) is type(new):
-        for field in fields(old):
+        # What is not compared changes no result: the expectations of a gate.
+        for field in (field for field in fields(old) if field.compare):
             yield from _walk(getattr(old, field.name), getattr(new, field.name), _below(path, field.name))
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):

@@ -1,41 +1,41 @@
 """`braid batch …`: which days are to be computed, computing them, and the gates that may hold them."""
 
 import json as jsons
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from braid.cli.batch_board import board_rows, print_board
-from braid.cli.output import Json, console, errors, print_error, print_json, print_table
-from braid.definitions import load_definitions
-from braid.errors import BraidError, CheckFailed, NotYet
+from braid.cli.batch_options import (
+    Cut,
+    Day,
+    First,
+    Last,
+    Views,
+    a_day,
+    asked_days,
+    lambda_views,
+    moment,
+    number,
+    progress,
+    short,
+)
+from braid.cli.output import Json, console, print_error, print_json, print_table
+from braid.errors import CheckFailed, NotYet
 from braid.settings import Settings, current_settings
 from braid.source import Source
 from braid.view import View
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days, PlannedDay
-    from batch_layer.run import Watch
     from batch_layer.tasks import DayResult
 
 # Airflow's sensors take this exit code for "not yet, ask again".
 ASK_AGAIN = 99
-
-Views = Annotated[
-    list[str] | None, typer.Option("--view", help="A view by its name; all lambda views when none is given.")
-]
-Day = Annotated[str | None, typer.Option("--day", help="One day, as in 2026-03-01.")]
-First = Annotated[str | None, typer.Option("--from", help="The first day of a range.")]
-Last = Annotated[str | None, typer.Option("--to", help="The last day of a range, which is in it.")]
-Cut = Annotated[
-    str | None,
-    typer.Option("--cut", help="The last epoch that counts, as in 2026-03-02T00:00Z; the last closed one."),
-]
 
 batch = typer.Typer(
     no_args_is_help=True, help="Recompute days from the log, audit them, and publish them into the base."
@@ -95,12 +95,10 @@ def run(
     from batch_layer.tasks import Asked
 
     settings = current_settings()
-    views, asked = (
-        lambda_views(settings, view),
-        Asked(asked_days(day, first, last), moment(cut), stale, force),
-    )
+    views = lambda_views(settings, view)
+    asked = Asked(asked_days(day, first, last), moment(cut), stale, force)
     with progress() as watch:
-        results = compute(_spark(settings), settings, views, asked, watch=watch)
+        results = compute(lambda: _spark(settings), settings, views, asked, watch=watch)
     _show_results(results, json)
 
 
@@ -144,7 +142,7 @@ def gate(
                 name,
                 check.name,
                 check.wanted,
-                check.observed,
+                number(check.observed),
                 "ok" if check.ok else "released" if found.is_released else "no",
             )
             for name, found in gates.items()
@@ -153,8 +151,8 @@ def gate(
         print_table(f"input gates of {day}", ("source", "expectation", "wanted", "observed", "ok"), rows)
     held = {name: found for name, found in gates.items() if found.holds}
     if held:
-        said = "; ".join(f"{name}: {found.verdict.says()}" for name, found in held.items())
-        raise typer.Exit(1) if json else CheckFailed(f"{day} is held. {said}")
+        said = "; ".join(f"{name}: {found.verdict.says().rstrip('.')}" for name, found in held.items())
+        raise typer.Exit(1) if json else CheckFailed(f"{day} is held. {said}.")
 
 
 @batch.command()
@@ -250,48 +248,6 @@ def docs() -> None:
     print(build(current_settings()))
 
 
-def lambda_views(settings: Settings, wanted: Sequence[str] | None) -> list[View]:
-    from batch_layer import plan as planning
-
-    definitions = load_definitions(settings.definitions)
-    for name in wanted or ():
-        definitions.view(name)
-    return planning.lambda_views(definitions.views.values(), tuple(wanted or ()))
-
-
-def asked_days(day: str | None, first: str | None, last: str | None) -> "Days":
-    from batch_layer.plan import Days
-
-    if day is not None and (first or last):
-        raise BraidError("give either --day or a range with --from and --to, not both.")
-    if day is not None:
-        return Days(a_day(day), a_day(day))
-    return Days(a_day(first) if first else None, a_day(last) if last else None)
-
-
-def a_day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise BraidError(f"{text!r} is not a day: write it as 2026-03-01.") from None
-
-
-def moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise BraidError(f"the cut {text!r} is not a time: write it as 2026-03-02T00:00Z.") from None
-    if found.tzinfo is None:
-        raise BraidError(f"the cut {text!r} has no zone: write it as {text}Z if it is in UTC.")
-    return found
-
-
-def short(value: datetime | None) -> str:
-    return "" if value is None else f"{value:%Y-%m-%d %H:%M}"
-
-
 def day_as_dict(day: "PlannedDay") -> dict[str, Any]:
     parts = asdict(day)
     return {
@@ -334,22 +290,16 @@ def _show_results(results: "list[DayResult]", json: bool) -> None:
             console.print("Nothing to compute: everything is up to date.")
     held = [one for one in results if one.outcome == "held"]
     if held:
-        said = "; ".join(f"{one.view} {one.day}: {one.reason}" for one in held)
+        reasons: dict[tuple[date, str], list[str]] = {}
+        for one in held:
+            reasons.setdefault((one.day, one.reason.rstrip(".")), []).append(one.view)
+        said = "; ".join(
+            f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
+        )
         raise typer.Exit(1) if json else CheckFailed(
-            f"{said}. What was published before stays in service. Mend the data and run again, or overrule the gate: "
-            f"`braid batch release {held[0].day} --because TEXT`."
+            f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
+            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`."
         )  # fmt: skip
-
-
-@contextmanager
-def progress() -> "Iterator[Watch]":
-    """A bar over days on a terminal, and silence elsewhere: a run logs each day that it publishes."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, disable=not errors.is_terminal, transient=True) as bar:
-        task = bar.add_task("computing days", total=None)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
 
 
 def _sources(views: Sequence[View]) -> list[Source]:

@@ -46,15 +46,15 @@ def after_the_commit(die: Die) -> None:
 
 
 def in_a_fold_of_the_tail(die: Die) -> None:
-    def watch(_: Any, writer: Any, commit: Any, table: str) -> None:
-        _once_files_are_written(Path(table), die)
+    def watch(tail_writer: Any, *_: Any) -> None:
+        once_files_are_written(Path(tail_writer.tables.tail), die)
 
     _around(TailWriter, "say", before=watch)
 
 
 def in_a_fold_into_the_base(die: Die) -> None:
     def watch(folding: Any, cut: Any) -> None:
-        _once_files_are_written(Path(folding.writer.tables.base), die)
+        once_files_are_written(Path(folding.writer.tables.base), die)
 
     _around(Folding, "_advance", before=watch)
 
@@ -97,7 +97,7 @@ def _around(
     setattr(owner, name, wrapped)
 
 
-def _once_files_are_written(table: Path, die: Die) -> None:
+def once_files_are_written(table: Path, die: Die) -> None:
     """A thread looks at the table's folder while Spark writes: new files, and no commit that names them yet."""
     files, commits = _files(table), _commits(table)
 

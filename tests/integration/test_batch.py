@@ -92,7 +92,7 @@ def test_days_are_published_exactly_with_every_event_id_once(
     # Copies that came hours later, beyond what ingest remembers.
     feed.commit(first[:5] + second[:1], 3)
     feed.beat(5)
-    results = run(spark, settings, [traffic, visits], Asked())
+    results = run(lambda: spark, settings, [traffic, visits], Asked())
     assert set(outcomes(results).values()) == {"published"}
     assert {(r.view, r.day): (r.events, r.duplicates) for r in results if r.view == "traffic"} == {
         ("traffic", FIRST): (40, 5),
@@ -100,7 +100,7 @@ def test_days_are_published_exactly_with_every_event_id_once(
     }
     assert numbers(spark, settings) == truth(first, second)
     assert all(parity.holds for parity in compare(spark, settings, [traffic, visits]))
-    assert run(spark, settings, [traffic, visits], Asked()) == []
+    assert run(lambda: spark, settings, [traffic, visits], Asked()) == []
 
 
 def test_the_same_cut_gives_the_same_table_and_an_earlier_one_takes_nothing_back(
@@ -111,15 +111,15 @@ def test_the_same_cut_gives_the_same_table_and_an_earlier_one_takes_nothing_back
     feed.beat(4)
     earlier, later = NOON + MINUTE, NOON + 2 * MINUTE
     asked = Asked(Days(FIRST, FIRST), earlier)
-    run(spark, settings, [traffic], asked)
+    run(lambda: spark, settings, [traffic], asked)
     before = pinned(spark, tables_of(settings, traffic).base).orderBy("pane", "url").collect()
-    run(spark, settings, [traffic], replace(asked, force=True))
+    run(lambda: spark, settings, [traffic], replace(asked, force=True))
     assert pinned(spark, tables_of(settings, traffic).base).orderBy("pane", "url").collect() == before
-    run(spark, settings, [traffic], Asked(Days(FIRST, FIRST), later))
+    run(lambda: spark, settings, [traffic], Asked(Days(FIRST, FIRST), later))
     assert numbers(spark, settings) == truth(events(FIRST, *range(25)))
-    (back,) = run(spark, settings, [traffic], asked)
+    (back,) = run(lambda: spark, settings, [traffic], asked)
     assert (back.outcome, back.cut) == ("up to date", later)
-    run(spark, settings, [traffic], replace(asked, force=True))
+    run(lambda: spark, settings, [traffic], replace(asked, force=True))
     assert numbers(spark, settings) == truth(events(FIRST, *range(25)))
 
 
@@ -133,7 +133,7 @@ def test_late_events_make_a_day_stale_and_the_served_number_is_right_before_duri
     if stream_first:
         run_once(spark, settings, traffic)
         assert numbers(spark, settings) == truth(early)
-    run(spark, settings, [traffic], Asked())
+    run(lambda: spark, settings, [traffic], Asked())
     assert numbers(spark, settings) == truth(early)
     run_once(spark, settings, traffic)
     assert numbers(spark, settings) == truth(early)
@@ -143,7 +143,7 @@ def test_late_events_make_a_day_stale_and_the_served_number_is_right_before_duri
     assert (day.state, day.beyond, day.since) == ("stale", 7, NOON + 4 * MINUTE)
     run_once(spark, settings, traffic)
     assert numbers(spark, settings) == truth(early, late)
-    (result,) = run(spark, settings, [traffic], Asked(stale=True))
+    (result,) = run(lambda: spark, settings, [traffic], Asked(stale=True))
     assert result.outcome == "published"
     # The tail still has the rows that the base covers now, until its stream collects them.
     assert numbers(spark, settings) == truth(early, late)
@@ -158,7 +158,7 @@ def test_a_publish_says_how_right_the_stream_was(spark: Any, settings: Settings,
     feed.commit(second[:1], 2)
     feed.beat(4)
     run_once(spark, settings, traffic)
-    run(spark, settings, [traffic], Asked())
+    run(lambda: spark, settings, [traffic], Asked())
     right, wrong = (read_day(tables_of(settings, traffic), day).publish for day in (FIRST, SECOND))
     assert right is not None
     assert right.accuracy is not None
@@ -172,11 +172,11 @@ def test_a_publish_says_how_right_the_stream_was(spark: Any, settings: Settings,
 def test_a_day_without_events_is_published_too(spark: Any, settings: Settings, feed: Feed) -> None:
     feed.commit(events(FIRST, 1, 2), 0)
     feed.beat(2)
-    (result,) = run(spark, settings, [traffic], Asked(Days(SECOND, SECOND)))
+    (result,) = run(lambda: spark, settings, [traffic], Asked(Days(SECOND, SECOND)))
     assert (result.outcome, result.events, result.rows) == ("published", 0, 0)
     rows = pinned(spark, tables_of(settings, traffic).base).collect()
     assert [(row.day, row.pane) for row in rows] == [(SECOND, None)]
-    assert outcomes(run(spark, settings, [traffic], Asked(Days(SECOND, SECOND)))) == {
+    assert outcomes(run(lambda: spark, settings, [traffic], Asked(Days(SECOND, SECOND)))) == {
         ("traffic", SECOND): "up to date"
     }
     assert numbers(spark, settings) == Counter()
@@ -188,7 +188,7 @@ def test_a_cut_that_is_not_closed_is_refused(spark: Any, settings: Settings, fee
     with pytest.raises(
         BraidError, match=r"2026-03-01T12:03:00\+00:00 is not closed .* up to 2026-03-01T12:02:00"
     ):
-        run(spark, settings, [traffic], Asked(cut=NOON + 3 * MINUTE))
+        run(lambda: spark, settings, [traffic], Asked(cut=NOON + 3 * MINUTE))
 
 
 def test_views_of_streams_alone_have_no_batch() -> None:
@@ -205,16 +205,16 @@ def test_a_held_day_leaves_the_old_version_in_service_until_a_person_releases_it
     good, more = events(FIRST, *range(10)), events(FIRST, *range(10, 16))
     feed.commit(good, 0)
     feed.beat(1)
-    run(spark, settings, [strict], Asked())
+    run(lambda: spark, settings, [strict], Asked())
     feed.commit([*more, *rejected(8)], 2)
     feed.beat(4)
-    (held,) = run(spark, settings, [strict], Asked())
+    (held,) = run(lambda: spark, settings, [strict], Asked())
     assert held.outcome == "held"
     assert "quarantined" in held.reason
     assert numbers(spark, settings) == truth(good)
     (day,) = plan(settings, [strict], Days(FIRST, FIRST))[0].days
     assert (day.state, day.is_due) == ("held", False)
-    assert run(spark, settings, [strict], Asked()) == []
+    assert run(lambda: spark, settings, [strict], Asked()) == []
     with pytest.raises(BraidError, match="the reason is empty"):
         release(lambda: spark, settings, [strict], FIRST, " ")
     (done,) = release(lambda: spark, settings, [strict], FIRST, "the sender was mended")
@@ -239,9 +239,9 @@ def test_a_lookup_is_read_as_it_was_at_the_cut(
     )  # fmt: skip
     feed.commit(events(FIRST, 1, 5), 0)
     feed.beat(2)
-    run(spark, settings, [by_section], Asked())
+    run(lambda: spark, settings, [by_section], Asked())
     spark.sql("select '/1' as url, 'new' as section").write.format("delta").mode("overwrite").save(table)
-    run(spark, settings, [by_section], Asked(force=True))
+    run(lambda: spark, settings, [by_section], Asked(force=True))
     tables = tables_of(settings, by_section)
     assert [row.section for row in pinned(spark, tables.base).collect()] == ["old"]
     assert newest_version(Storage(spark), table) == 1

@@ -127,11 +127,12 @@ def test_a_day_without_events_fails_only_where_events_were_to_be(spark: Any, set
     assert failures(judged(settings, nothing, rejected=2))["share of quarantined records"] == 1
 
 
+@pytest.mark.parametrize("sql", ["nofunction(status)", "status <", "sum(status) > 1"])
 def test_a_condition_that_spark_does_not_understand_is_an_error_and_no_verdict(
-    spark: Any, settings: Settings
+    spark: Any, settings: Settings, sql: str
 ) -> None:
-    source = replace(requests, expect=Holds("it is even", "nofunction(status)"))
-    with pytest.raises(DefinitionError, match=r"source 'requests': expect does not compile: .*nofunction"):
+    source = replace(requests, expect=Holds("it is even", sql))
+    with pytest.raises(DefinitionError, match=r"source 'requests': expect does not compile: .* Mend the SQL"):
         audit_input(settings, events_of(spark, GOOD), InputDay(source, DAY, CUT, 0, ()))
 
 
@@ -248,6 +249,7 @@ sys.addaudithook(lambda event, details: print(event, details) if event in sent e
 from datetime import UTC, date, datetime, timedelta
 from batch_layer import data_docs, gates
 from batch_layer.gate_gauges import Gauge
+from batch_layer.gate_suite import context
 from braid.settings import Settings
 
 settings, first = Settings(home=sys.argv[1]), int(sys.argv[2])
@@ -263,7 +265,7 @@ assert context().variables.analytics_enabled is False
 def test_processes_that_audit_at_the_same_time_do_not_disturb_each_other_and_say_nothing_to_anybody(
     settings: Settings,
 ) -> None:
-    """Days 0 to 19 and days 10 to 29 of one view, each process in its own order of events."""
+    """Days 0 to 19 and days 10 to 29 of one view: some are audited by both."""
     started = [
         subprocess.Popen(
             [sys.executable, "-c", AUDITS, settings.home, str(first)],

@@ -1,0 +1,116 @@
+"""What Airflow adds to a command: `python -m bench.airflow [--days N]`.
+
+A backfill of `daily_batch` with a program that does nothing and takes no time. What a task takes then is Airflow's: its
+own process, its talk with the API, and the pause until the scheduler starts the next one.
+"""
+
+import argparse
+import itertools
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bench.common import Row, arguments, free_port, percentile, scratch_folder, show
+from infra import airflow as local
+from infra.airflow_api import Api
+from infra.airflow_files import DAGS, LocalAirflow
+
+DAG = "daily_batch"
+FIRST = date(2026, 3, 1)
+NOTHING = """#!/bin/sh
+case "$1 $2" in
+    "batch cut") echo 2026-04-01T00:00:00+00:00 ;;
+    "batch views") echo '["a_view"]' ;;
+esac
+"""
+PATIENCE = 1800.0
+
+
+@contextmanager
+def own_airflow(folder: Path) -> Iterator[Api]:
+    """An Airflow whose tasks do nothing."""
+    program = folder / "nothing"
+    program.write_text(NOTHING)
+    program.chmod(0o700)
+    airflow = LocalAirflow(folder / "home" / "airflow")
+    try:
+        environment = os.environ | {"BRAID": str(program)}
+        local.start(airflow, dags=DAGS, port=free_port(), environment=environment, say=print)
+        yield Api(airflow)
+    finally:
+        local.stop(airflow)
+
+
+def backfill(api: Api, days: int) -> list[dict[str, Any]]:
+    """Runs a backfill to its end; its tasks."""
+    api.unpause(DAG)
+    last = FIRST + timedelta(days=days - 1)
+    asked = {
+        "dag_id": DAG,
+        "from_date": f"{FIRST}T00:00:00Z",
+        "to_date": f"{last}T00:00:00Z",
+        "max_active_runs": 1,
+    }
+    api.ask("POST", "/backfills", asked)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        runs = [r for r in api.ask("GET", f"/dags/{DAG}/dagRuns")["dag_runs"] if r["run_type"] == "backfill"]
+        if len(runs) == days and all(run["state"] == "success" for run in runs):
+            return [task for run in runs for task in tasks(api, run["dag_run_id"])]
+        time.sleep(0.5)
+    raise TimeoutError(f"the backfill did not succeed within {PATIENCE:.0f} s")
+
+
+def tasks(api: Api, run: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = api.ask("GET", f"/dags/{DAG}/dagRuns/{quote(run)}/taskInstances")[
+        "task_instances"
+    ]
+    return sorted(found, key=lambda task: str(task["start_date"]))
+
+
+def measure(days: int) -> dict[str, Any]:
+    with scratch_folder() as folder, own_airflow(folder) as api:
+        done = backfill(api, days)
+    lengths = [float(task["duration"]) for task in done]
+    pauses = [
+        (moment(after["start_date"]) - moment(before["end_date"])).total_seconds()
+        for before, after in itertools.pairwise(done)
+        if before["dag_run_id"] == after["dag_run_id"]
+    ]
+    a_day = sum(lengths) / days + sum(pauses) / days
+    return {"days": days, "tasks": len(done), "task": lengths, "pause": pauses, "day": a_day}
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def rows(result: dict[str, Any]) -> list[Row]:
+    def spread(values: list[float]) -> str:
+        return f"{statistics.median(values):.1f} s (95 %: {percentile(values, 0.95):.1f} s)"
+
+    return [
+        Row("a task that does nothing, from start to end", spread(result["task"])),
+        Row("from the end of a task to the start of the next", spread(result["pause"])),
+        Row(f"a day of {result['tasks'] // result['days']} tasks", f"{result['day']:.0f} s"),
+    ]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--days", type=int, default=3, help="of the backfill")
+
+
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    found = measure(options.days)
+    show("what Airflow adds", rows(found), found, options.json)
+
+
+if __name__ == "__main__":
+    main()
