@@ -18,6 +18,7 @@ COMMANDS = (
     "plan",
     "kappa",
     "batch",
+    "airflow",
     "query",
     "up",
 )

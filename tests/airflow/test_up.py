@@ -1,0 +1,159 @@
+"""A local Airflow: who can reach it, what it makes of commands' exit codes, and that nobody stays behind."""
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from braid.errors import BraidError
+from infra import airflow as local
+from infra.airflow_files import DAGS
+from infra.airflow_processes import ours
+from tests.airflow.conftest import DAILY, Running
+from tests.conftest import free_port
+from tests.waiting import until
+
+DAY, RUN = "2026-03-01", "backfill__2026-03-02T00:00:00+00:00"
+
+
+class Stub:
+    """What stands in for `braid`, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def be_ready(self) -> None:
+        (self.folder / "ready").touch()
+
+    def exit(self, **codes: int) -> None:
+        """`batch_gate=1` lets `braid batch gate` fail with 1."""
+        lines = (f"{command.replace('_', ' ')}={code}\n" for command, code in codes.items())
+        (self.folder / "exits").write_text("".join(lines))
+
+    def calls(self, about: str) -> list[str]:
+        calls = self.folder / "calls"
+        return [line for line in calls.read_text().splitlines() if about in line] if calls.exists() else []
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Stub:
+    return Stub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="module")
+def running(stub: Stub, start_airflow: Callable[[dict[str, str]], Running]) -> Running:
+    return start_airflow({"BRAID": str(Path(__file__).with_name("stub.sh")), "STUB": str(stub.folder)})
+
+
+def test_it_starts_with_all_dags_paused_and_one_place_for_spark(running: Running) -> None:
+    dags = running.api.ask("GET", "/dags")["dags"]
+    assert {dag["dag_id"]: dag["is_paused"] for dag in dags} == dict.fromkeys(
+        ("daily_batch", "kappa_replay", "maintain", "restate"), True
+    )
+    assert running.api.ask("GET", "/pools/spark")["slots"] == 1
+
+
+def test_only_this_machine_can_reach_it_and_only_its_owner_can_read_its_secrets(running: Running) -> None:
+    listening = {
+        (connection.laddr.ip, connection.laddr.port)
+        for process, _ in ours(running.airflow)
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {("127.0.0.1", running.airflow.port)}
+    modes = {
+        path: path.stat().st_mode & 0o077 for path in (running.airflow.config, running.airflow.passwords)
+    }
+    assert set(modes.values()) == {0}
+    assert running.airflow.folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_second_start_finds_the_first_and_refuses_other_choices(running: Running) -> None:
+    def start(port: int) -> local.Started:
+        return local.start(
+            running.airflow, dags=DAGS, port=port, environment=running.environment, say=lambda text: None
+        )
+
+    before = local.status(running.airflow)
+    again = start(running.airflow.port)
+    assert (again.already, again.new_password) == (True, None)
+    assert again.status.processes == before.processes
+    with pytest.raises(BraidError, match="runs already on"):
+        start(free_port())
+
+
+def test_a_run_waits_without_a_worker_and_keeps_the_cut_that_it_pinned(running: Running, stub: Stub) -> None:
+    running.command("dags", "unpause", "-y", DAILY)
+    running.command("backfill", "create", "--dag-id", DAILY, "--from-date", DAY, "--to-date", DAY)
+    until(lambda: running.runs(DAILY).get(RUN) == "running")
+    until(lambda: running.task(DAILY, RUN, "wait_for_cut")["state"] == "up_for_reschedule")
+    assert stub.calls("--run") == []
+    stub.be_ready()
+    assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
+    first = cuts(stub, DAY)
+    assert len(first) == 1
+
+    running.command("tasks", "clear", "-y", "-s", DAY, "-e", DAY, DAILY)
+    until(lambda: len(stub.calls(f"batch compare --day {DAY}")) == 2)
+    assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
+    assert cuts(stub, DAY) == first
+    for view in ("pages", "visits"):
+        assert len(stub.calls(f"batch run --view {view} --day {DAY}")) == 2
+
+
+def cuts(stub: Stub, day: str) -> set[str]:
+    """Every cut that was given to a command about a day."""
+    given = (re.search(r"--cut (\S+)", line) for line in stub.calls(f"--day {day}"))
+    return {found[1] for found in given if found}
+
+
+@pytest.mark.parametrize(
+    ("code", "becomes", "day"), [(1, "failed", "2026-04-01"), (70, "up_for_retry", "2026-04-05")]
+)
+def test_a_check_that_failed_is_final_and_a_crash_is_tried_again(
+    running: Running, stub: Stub, code: int, becomes: str, day: str
+) -> None:
+    stub.be_ready()
+    stub.exit(batch_gate=code)
+    # A run that is triggered in the course of a day is about the day before.
+    running.trigger(DAILY, becomes, logical_date=f"{date.fromisoformat(day) + timedelta(days=1)}T12:00:00Z")
+    until(lambda: running.task(DAILY, becomes, "gates")["state"] == becomes)
+    stub.exit()
+    assert running.task(DAILY, becomes, "gates")["try_number"] == 1
+    assert stub.calls(f"batch gate --day {day}")
+    assert stub.calls(f"batch run --view pages --day {day}") == []
+    if becomes == "failed":
+        assert running.run_to_its_end(DAILY, becomes)["maintain"] == "upstream_failed"
+
+
+def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(
+    running: Running, stub: Stub
+) -> None:
+    running.trigger("kappa_replay", "asked", logical_date=None, view="pages", from_day="2026-03-01")
+    until(lambda: running.task("kappa_replay", "asked", "approve")["state"] == "awaiting_input")
+    # An answer within the same second, before the scheduler has seen that the task waits, is lost in Airflow 3.3.
+    seen = re.compile(r"Received executor event .*task_id='approve'")
+    until(lambda: bool(seen.search(running.airflow.log("scheduler").read_text())))
+    assert stub.calls("kappa") == ["kappa replay pages --from 2026-03-01", "kappa compare pages"]
+    running.api.ask(
+        "PATCH",
+        "/dags/kappa_replay/dagRuns/asked/taskInstances/approve/-1/hitlDetails",
+        {"chosen_options": ["Approve"]},
+    )
+    assert set(running.run_to_its_end("kappa_replay", "asked").values()) == {"success"}
+    assert stub.calls("kappa promote") == ["kappa promote pages"]
+
+
+def test_an_end_leaves_nobody_behind_and_secrets_outlive_it(running: Running) -> None:
+    secrets = running.airflow.secret("api_auth", "jwt_secret", "none"), running.airflow.password
+    before = [process for process, _ in ours(running.airflow)]
+    assert len(before) >= 3
+    assert local.stop(running.airflow) is True
+    assert ours(running.airflow) == []
+    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in before)
+    assert local.stop(running.airflow) is False
+    assert local.status(running.airflow).running is False
+    assert (running.airflow.secret("api_auth", "jwt_secret", "none"), running.airflow.password) == secrets
