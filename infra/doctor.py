@@ -1,14 +1,16 @@
 """Examines this machine and installation: each check says what it found and how to mend it."""
 
 import os
+import sys
+import tempfile
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from braid.installation import jars_dir
+from braid.installation import OWN_JAR, jars_dir
 from braid.settings import Settings
 from infra import broker as embedded
-from infra.jars import DELTA_VERSION, SPARK_VERSION, are_fetched
+from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched
 from infra.preflight import Check, check_disk, check_java, check_python
 
 RUNNING_GIB = 1
@@ -40,20 +42,44 @@ def check_versions() -> Check:
     )
 
 
-def check_jars() -> Check:
-    folder = jars_dir()
+def check_jars(folder: Path | None = None) -> Check:
+    folder = folder or jars_dir()
     detail = f"{len(list(folder.glob('*/*.jar')))} jars in {folder}"
-    return Check("jars", are_fetched(folder), detail, "Run `make setup`: it fetches what is missing.")
+    if not are_fetched(folder):
+        return Check(
+            "jars", False, detail, f"Run `{sys.executable} -m infra.jars`: it fetches what is missing."
+        )
+    own = folder / "spark" / OWN_JAR
+    if not are_compiled(folder):
+        found = f"{own} is older than its source" if own.is_file() else f"{own} is missing"
+        return Check(
+            "jars", False, found, f"Run `{sys.executable} -m infra.jars`: it compiles Braid's own classes."
+        )
+    return Check("jars", True, detail)
 
 
 def check_writable(home: Path) -> Check:
     existing = home
     while not existing.exists():
         existing = existing.parent
-    ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    verb = "can" if ok else "cannot"
-    fix = "Give yourself permission to write there, or set BRAID_HOME to a folder of yours."
-    return Check("write permission", ok, f"{verb} write to {home}", fix)
+    name = "write permission"
+    if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+        fix = "Give yourself permission to write there, or set BRAID_HOME to a folder of yours."
+        return Check(name, False, f"cannot write to {home}", fix)
+    try:
+        _link_within(existing)
+    except OSError as error:
+        fix = "Commits could be lost on such a disk: set BRAID_HOME to a folder on another one."
+        return Check(name, False, f"the disk at {home} has no hard links ({error.strerror})", fix)
+    return Check(name, True, f"can write to {home}")
+
+
+def _link_within(folder: Path) -> None:
+    """What every commit does: a file under a second name."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".braid-doctor-") as scratch:
+        draft = Path(scratch, "draft")
+        draft.touch()
+        os.link(draft, Path(scratch, "commit"))
 
 
 def check_broker(settings: Settings) -> list[Check]:

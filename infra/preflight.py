@@ -70,6 +70,17 @@ def check_java(environment: "dict[str, str] | None" = None) -> Check:
     return Check("java", True, f"Java {major} through {where}", fix)
 
 
+def check_compiler(environment: "dict[str, str] | None" = None) -> Check:
+    """Set-up compiles Braid's own classes; what runs them later can be a runtime alone."""
+    environment = dict(os.environ) if environment is None else environment
+    asked = [java_command(environment), "--describe-module", "jdk.compiler"]
+    answer = subprocess.run(asked, capture_output=True, env=environment, timeout=60, check=False)
+    fix = "Install a JDK 17 (Debian: `apt-get install openjdk-17-jdk-headless`) and point JAVA_HOME at it."
+    if answer.returncode != 0:
+        return Check("compiler", False, "this Java is a runtime without a compiler", fix)
+    return Check("compiler", True, "a JDK with its compiler", fix)
+
+
 def check_disk(path: str = ".", needed_gib: float = FREE_GIB) -> Check:
     existing = os.path.abspath(path)
     while not os.path.exists(existing):
@@ -82,7 +93,9 @@ def check_disk(path: str = ".", needed_gib: float = FREE_GIB) -> Check:
 
 
 def main() -> int:
-    failed = [c for c in (check_python(), check_java(), check_disk()) if not c.ok]
+    java = check_java()
+    checks = [check_python(), java, *([check_compiler()] if java.ok else []), check_disk()]
+    failed = [check for check in checks if not check.ok]
     for check in failed:
         print(f"Braid cannot be set up: {check.detail}. {check.fix}", file=sys.stderr)
     return 2 if failed else 0

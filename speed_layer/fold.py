@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -47,10 +47,11 @@ class Folding:
         spark, tables = self.writer.spark, self.writer.tables
         storage = Storage(spark)
         self.tail_version = newest_version(storage, tables.tail) or 0
-        paths = pinned(spark, tables.tail, self.tail_version).inputFiles()
+        paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
         self.files = Counter(epoch_of_path(path) for path in paths)
         self.base_version = self.writer.last.collected if self.writer.last else -1
-        newest = next(described(spark, tables.base, BaseCommit.from_json), None)
+        has_days = bool(newest_version(storage, tables.base))
+        newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
         self.base_through = newest[1].through if newest else None
 
     def tend(self) -> bool:
@@ -104,15 +105,21 @@ class Folding:
         from pyspark.sql import functions as F
 
         spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
-        base = pinned(spark, tables.base)
-        open_rows = beyond(pinned(spark, tables.tail), throughs(base)).where(F.col("epoch") <= F.lit(cut))
-        days = sorted(row.day for row in open_rows.select("day").distinct().collect())
-        there = base_states(view, base).where(F.col("day").isin(days))
+        published = newest_version(Storage(spark), tables.base) or 0
+        base = pinned(spark, tables.base, published)
+        # The first version only created the table: there is no day to ask for, and asking takes half a second.
+        through = throughs(base) if published else {}
+        open_rows = beyond(pinned(spark, tables.tail), through).where(F.col("epoch") <= F.lit(cut))
+        by_day = totals_by_day(open_rows)
+        days, before = sorted(by_day), sum(by_day.values(), NOTHING)
         shared = [name for name in base_columns(view) if name != "through"]
-        parts = there.select(*shared).unionByName(open_rows.select(*shared))
+        parts = open_rows.select(*shared)
+        if published:
+            there = base_states(view, base).where(F.col("day").isin(days)).select(*shared)
+            parts, before = there.unionByName(parts), before + totals(there)
         folded = merge(view, parts, totals=(LATE,)).withColumn("through", F.lit(cut))
         folded = folded.select(*base_columns(view)).repartition(F.col("day"))
-        with unchanged(self._name("base"), parts, folded) as checked:
+        with unchanged(self._name("base"), before, folded) as checked:
             writer = checked.write.format("delta").mode("overwrite" if days else "append")
             if days:
                 writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
@@ -164,7 +171,7 @@ class Folding:
         tail = pinned(self.writer.spark, tables.tail).where(F.col("epoch").isin(epochs))
         left = beyond(tail, through or {})
         folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
-        with unchanged(self._name("tail"), left, folded) as checked:
+        with unchanged(self._name("tail"), totals(left), folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
             where = among("epoch", map(timestamp, epochs))
             writer = writer.option("replaceWhere", where).option("dataChange", "false")
@@ -176,28 +183,48 @@ class Folding:
         return f"{table} of view {self.writer.view.name!r}"
 
 
-@contextmanager
-def unchanged(name: str, before: "DataFrame", after: "DataFrame") -> Iterator["DataFrame"]:
-    """Lets folded states be written only if they hold as many events as the rows that they replace."""
-    after.persist()
-    try:
-        old, new = _totals(before), _totals(after)
-        if old != new:
-            raise BraidError(
-                f"a fold of the {name} would change its totals from {old} to {new}: nothing was written. Report this; "
-                "`braid kappa replay` builds the view anew from the log."
-            )
-        yield after
-    finally:
-        after.unpersist()
+@dataclass(frozen=True)
+class Totals:
+    """What a fold may not change: how many events there are, and how many of them came late."""
+
+    events: int = 0
+    late: int = 0
+
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(self.events + other.events, self.late + other.late)
+
+    def __str__(self) -> str:
+        return f"{self.events} events, {self.late} of them late,"
 
 
-def _totals(rows: "DataFrame") -> tuple[int, int]:
+NOTHING = Totals()
+
+
+def totals_by_day(rows: "DataFrame") -> "dict[date, Totals]":
     from pyspark.sql import functions as F
 
-    found = rows.agg(F.sum(EVENTS.state_name), F.sum(LATE)).first()
-    assert found is not None
-    return found[0] or 0, found[1] or 0
+    sums = rows.groupBy("day").agg(F.sum(EVENTS.state_name).alias("events"), F.sum(LATE).alias("late"))
+    return {row.day: Totals(row.events, row.late) for row in sums.collect()}
+
+
+def totals(rows: "DataFrame") -> Totals:
+    return sum(totals_by_day(rows).values(), NOTHING)
+
+
+@contextmanager
+def unchanged(name: str, before: Totals, folded: "DataFrame") -> Iterator["DataFrame"]:
+    """Lets folded states be written only if they hold as many events as the rows that they replace."""
+    # Counted before they are committed, and made only once.
+    folded.persist()
+    try:
+        if (after := totals(folded)) != before:
+            raise BraidError(
+                f"a fold of the {name} would change it from {before} to {after}: nothing was written. Report this; "
+                "`braid kappa replay` builds the view anew from the log."
+            )
+        yield folded
+    finally:
+        folded.unpersist()
 
 
 def due(files: Counter[datetime], complete: datetime) -> list[datetime]:

@@ -31,7 +31,9 @@ from braid.merged import served_states
 from braid.settings import Settings
 from braid.status import read_all
 from braid.view_tables import pinned
+from speed_layer import stream as streams
 from speed_layer.engine import stream
+from speed_layer.fold import Folding
 from speed_layer.tail import newest_tail_commit
 from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, served, tables_of
 from tests.waiting import until
@@ -121,6 +123,42 @@ def test_history_that_was_there_before_is_stored_under_one_cut_and_folded_into_t
     }
     assert through == {NOON + 3 * MINUTE}
     assert set(epochs(spark, settings, traffic)) == {4}
+    assert served(spark, traffic, tables) == recomputed(spark, traffic, settings)
+
+
+@pytest.mark.parametrize("most_bytes", ["256m", "1b"], ids=["in one batch", "in many batches"])
+def test_history_has_one_row_per_pane_and_keys_in_the_base_however_it_was_cut_into_epochs(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch, most_bytes: str
+) -> None:
+    monkeypatch.setattr(streams, "MOST_BYTES", most_bytes)
+    for minute in range(3):
+        feed.commit(some(40, minute, spread=90), minute)
+    feed.beat(3)
+    run_once(spark, settings, traffic)
+    tables = tables_of(settings, traffic)
+    base = pinned(spark, tables.base).select("day", "pane", "url")
+    assert base.count() == base.distinct().count() > 0
+    assert served(spark, traffic, tables) == recomputed(spark, traffic, settings)
+
+
+def test_an_optimize_of_the_tail_is_not_taken_for_a_fold_of_it(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MOST_BYTES", "1b")
+    for minute in range(3):
+        feed.commit(some(40, minute, spread=90), minute)
+    feed.beat(3)
+    tidy = Folding.tidy
+    tables = tables_of(settings, traffic)
+
+    def optimized_first(folding: Folding) -> None:
+        maintain(spark, tables.tail)
+        tidy(folding)
+
+    monkeypatch.setattr(Folding, "tidy", optimized_first)
+    run_once(spark, settings, traffic)
+    base = pinned(spark, tables.base).select("day", "pane", "url")
+    assert base.count() == base.distinct().count() > 0
     assert served(spark, traffic, tables) == recomputed(spark, traffic, settings)
 
 
