@@ -54,7 +54,8 @@ class Settings(BaseSettings):
     kafka_controller_port: Port = Field(9093, description="port of the embedded broker's controller")
     epoch: Duration = Field(timedelta(minutes=1), gt=timedelta(0), description="length of an epoch")
     trigger: Duration = Field(
-        timedelta(seconds=1), description="time between micro-batches; '0 seconds' is as fast as possible"
+        timedelta(milliseconds=500),
+        description="time between micro-batches; '0 seconds' is as fast as possible",
     )
     stream_trigger: Duration = Field(
         timedelta(0),
