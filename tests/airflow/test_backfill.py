@@ -38,12 +38,18 @@ class Shop:
             "backfill", "create", "--dag-id", DAILY, *days, "--max-active-runs", "2", *options
         )
         runs = {f"backfill__2026-03-{day + 1:02}T00:00:00+00:00" for day in range(FIRST, last + 1)}
-        until(lambda: self._over(runs), timeout=1800)
+        until(self._are_over, timeout=1800)
         assert {run: self.running.runs(DAILY)[run] for run in runs} == dict.fromkeys(runs, "success")
 
-    def _over(self, runs: set[str]) -> bool:
-        states = self.running.runs(DAILY)
-        return all(states.get(run) in ("success", "failed") for run in runs)
+    def _are_over(self) -> bool:
+        """Airflow notices the end of a backfill a little after that of its runs, and refuses another one until then."""
+        backfills = self.running.api.ask("GET", f"/backfills?dag_id={DAILY}")["backfills"]
+        return all(backfill["completed_at"] for backfill in backfills)
+
+    def attempts(self, day: int) -> int:
+        """How often the day has been compared."""
+        run = f"backfill__2026-03-{day + 1:02}T00:00:00+00:00"
+        return int(self.running.task(DAILY, run, "compare")["try_number"])
 
     def expected(self, last: int) -> Counter[tuple[str, str, int, int]]:
         return Counter({row: n for row, n in self.truth.items() if int(row[0][-2:]) <= last})
@@ -72,7 +78,7 @@ def shop(
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         running = start_airflow(variables)
-    mixed = ("--late", "0.1", "--duplicates", "0.05", "--malformed", "0.03")
+    mixed = ("--late", "0.1", "--duplicates", "0.05", "--out-of-order", "0.2")
     made = ("produce", "--events", "500", "--days", "5", "--start", "2026-03-01", *mixed)
     for command in ((*made, "--to", "drop/a.jsonl", "--truth", "truth.json"), ("ingest", "--once")):
         subprocess.run(
@@ -122,10 +128,10 @@ def test_a_backfill_of_two_days_publishes_the_truth(spark: Any, shop: Shop) -> N
 
 
 @pytest.mark.soak
-def test_five_days_equal_the_truth_and_again_and_backwards_change_nothing(spark: Any, shop: Shop) -> None:
+def test_five_days_equal_the_truth_and_again_backwards_nothing_changes(spark: Any, shop: Shop) -> None:
     shop.backfill(5, "--reprocess-behavior", "completed")
     assert published(spark, shop) == shop.expected(5)
-    tables = whole(spark, shop)
-    for order in ((), ("--run-backwards",)):
-        shop.backfill(5, "--reprocess-behavior", "completed", *order)
-        assert whole(spark, shop) == tables
+    tables, attempts = whole(spark, shop), shop.attempts(5)
+    shop.backfill(5, "--reprocess-behavior", "completed", "--run-backwards")
+    assert shop.attempts(5) > attempts
+    assert whole(spark, shop) == tables
