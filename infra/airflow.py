@@ -61,7 +61,7 @@ def start(
         present = status(airflow)
         if present.running:
             _refuse_other_choices(airflow, dags, port)
-            return _ready(airflow, _wait_until_healthy(airflow), unpause, already=True)
+            return _ready(airflow, _wait_until_healthy(airflow, {}), unpause, already=True)
         # Half of it is no use, and a part that was started with other choices would not fit.
         stop(airflow)
         if port_is_taken(port):
@@ -74,9 +74,8 @@ def start(
         _migrate(airflow, environment)
         say(f"starting Airflow on {airflow.address}")
         try:
-            for part in PARTS:
-                spawn(airflow, part, environment)
-            started = _ready(airflow, _wait_until_healthy(airflow), unpause)
+            children = {part: spawn(airflow, part, environment) for part in PARTS}
+            started = _ready(airflow, _wait_until_healthy(airflow, children), unpause)
         except BaseException:
             # Also on Ctrl-C: what was started here and does not answer must not stay behind.
             stop(airflow)
@@ -137,14 +136,15 @@ def _ready(airflow: LocalAirflow, present: Status, unpause: bool, already: bool 
     return Started(present, found, already, None)
 
 
-def _wait_until_healthy(airflow: LocalAirflow) -> Status:
+def _wait_until_healthy(airflow: LocalAirflow, children: Mapping[str, "subprocess.Popen[bytes]"]) -> Status:
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         present = status(airflow)
         if present.healthy:
             return present
-        for part, pid in present.processes.items():
-            if pid is None:
+        # Asked of the children themselves: in its first moment a process shows no environment, and so no mark.
+        for part, child in children.items():
+            if child.poll() is not None:
                 raise BraidError(f"Airflow's {part} ended. {_last_words(airflow, part)}")
         time.sleep(0.2)
     raise BraidError(

@@ -31,10 +31,10 @@ def airflow_program() -> str:
     return str(Path(sys.executable).with_name("airflow"))
 
 
-def spawn(airflow: LocalAirflow, part: str, environment: Mapping[str, str]) -> None:
+def spawn(airflow: LocalAirflow, part: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """Starts a part in the background, in a session of its own."""
     with airflow.log(part).open("wb") as log:
-        subprocess.Popen(
+        return subprocess.Popen(
             (airflow_program(), *PARTS[part]),
             env={**environment, MARK: f"{part} of {airflow.folder}"},
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=airflow.folder, start_new_session=True,

@@ -59,8 +59,8 @@ def up(
     _say(
         f"Airflow runs {'already ' if started.already else ''}on {here.address} with {', '.join(started.dags)}"
     )
-    if started.new_password:
-        _say(f"user {USER}, password {started.new_password} (it is kept in {here.passwords})")
+    shown = f"password {started.new_password}, which is kept" if started.new_password else "its password is"
+    _say(f"user {USER}, {shown} in {here.passwords}")
     _say(f"`export AIRFLOW_HOME={here.folder}` lets the `airflow` command find it")
 
 
