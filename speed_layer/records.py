@@ -25,6 +25,11 @@ FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content b
 # Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
 NEVER = "36500d"
 
+# A file is cut into lines as bytes, each as the character of its number: what is not UTF-8 stays as it was written.
+BYTES = "ISO-8859-1"
+# UTF-8's byte order mark, in that form.
+MARK = "\u00ef\u00bb\u00bf"
+
 
 def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFrame":
     """Everything that arrives, from `start` where it is given: `_partition, _offset, _arrival, _value`, and `_refused`,
@@ -58,7 +63,7 @@ def from_files(files: "DataFrame", source: Source) -> "DataFrame":
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
     from pyspark.sql import functions as F
 
-    text = F.regexp_replace(F.col("content").cast("string"), "^\ufeff", "")
+    text = F.regexp_replace(F.decode(F.col("content"), BYTES), f"^{MARK}", "")
     split = files.select("path", F.split(text, "\r?\n").alias("lines"))
     rows = split.select(
         file_number(F.col("path")).alias("_partition"),
@@ -74,7 +79,7 @@ def from_files(files: "DataFrame", source: Source) -> "DataFrame":
         "_partition",
         F.col("line").cast("bigint").alias("_offset"),
         "_arrival",
-        F.col("text").cast("binary").alias("_value"),
+        F.encode(F.col("text"), BYTES).alias("_value"),
         "_refused",
     )
 
@@ -100,7 +105,7 @@ def _not_refused() -> "Column":
 def _names(source: Source, line: "Column") -> "Column":
     from pyspark.sql import functions as F
 
-    cells = F.split(line, f"\\Q{source.delimiter}\\E")
+    cells = F.split(F.encode(line, BYTES).cast("string"), f"\\Q{source.delimiter}\\E")
     return F.transform(cells, lambda cell: F.lower(F.regexp_replace(F.trim(cell), '^"|"$', "")))
 
 

@@ -78,7 +78,7 @@ def shop(
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         running = start_airflow(variables)
-    mixed = ("--late", "0.1", "--duplicates", "0.05", "--out-of-order", "0.2")
+    mixed = ("--late", "0.1", "--duplicates", "0.05", "--malformed", "0.03")
     made = ("produce", "--events", "500", "--days", "5", "--start", "2026-03-01", *mixed)
     for command in ((*made, "--to", "drop/a.jsonl", "--truth", "truth.json"), ("ingest", "--once")):
         subprocess.run(

@@ -47,6 +47,16 @@ def titles(spark: Any, log: Log) -> dict[str, str]:
     return {row.id: row.title for row in table(spark, log).where("_error is null").collect()}
 
 
+def test_bytes_that_are_not_text_are_refused_as_they_were_written(spark: Any, log: Log, drop: Path) -> None:
+    good = "1,2024-01-01T10:00:00Z,café\n".encode()
+    bad = "2,2024-01-01T10:00:00Z,café".encode("latin-1")
+    (drop / "a.csv").write_bytes(good + bad + b"\n")
+    run(spark, log)
+    assert titles(spark, log) == {"1": "café"}
+    (row,) = table(spark, log).where("_error is not null").collect()
+    assert (row._error, bytes(row._raw)) == ("unparsable: not UTF-8", bad)
+
+
 def test_files_are_read_once_as_they_arrive(spark: Any, log: Log, drop: Path) -> None:
     (drop / "a.csv").write_text(CSV)
     (drop / "ignored.txt").write_text("not for us")
