@@ -129,6 +129,15 @@ def test_a_check_that_failed_is_final_and_a_crash_is_tried_again(
         assert running.run_to_its_end(DAILY, becomes)["maintain"] == "upstream_failed"
 
 
+def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) -> None:
+    stub.be_ready()
+    stub.exit()
+    running.command("dags", "test", DAILY, "2026-05-02")
+    commands = [line.split(" --")[0] for line in stub.calls("--day 2026-05-01")]
+    # Waited for and pinned, checked, once for each of two views, compared.
+    assert commands == ["batch cut", "batch cut", "batch gate", "batch run", "batch run", "batch compare"]
+
+
 def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(
     running: Running, stub: Stub
 ) -> None:
