@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from braid.commits import BaseCommit, TailCommit, described, newest_commit
+from braid.commits import BaseCommit, described, newest_commit
 from infra import broker as embedded
 from speed_layer.engine import stream
 from speed_layer.ledger import take_stock
@@ -19,6 +19,9 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.soak
 
+# What an engine says last before it is killed at a random moment. Each as often as the others: on a slow machine, an
+# engine that only just started would never have done anything.
+SAID = ("ingest started", "stream started", "batch committed", "folded into the base  view=visits")
 KILLS = 20
 # More than a slow machine needs for all the kills: sending ends when they are done.
 ENDLESS = 2_000_000
@@ -55,9 +58,9 @@ def test_twenty_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     print(f"seed {seed}")
     moments = random.Random(seed)
     sending = send(stage, tmp_path / "truth", ENDLESS, rate=200)
-    for _ in range(KILLS):
-        engine = stage.run("stream", "--ingest")
-        engine.wait_for(moments.choice(["ingest started", "stream started"]))
+    for said in moments.sample(SAID * (KILLS // len(SAID)), KILLS):
+        engine = stage.run("stream", "--ingest", BRAID_LOG_LEVEL="debug")
+        engine.wait_for(said)
         # Not a wait for something to be ready: the moment itself is what is tried.
         threading.Event().wait(moments.uniform(0, 5))
         engine.kill(moments.choice(["python", "jvm", "both"]))
@@ -75,12 +78,9 @@ def assert_was_at_work(stage: Stage) -> None:
     """Engines that were killed before they did anything would prove nothing."""
     for view in stage.views:
         assert len(batches_of(stage, view)) > 1, view.name
-        tables = tables_of(stage.settings, view)
-        folds = [
-            commit for _, commit in described(stage.spark, tables.tail, TailCommit.from_json) if commit.fold
-        ]
-        advances = list(described(stage.spark, tables.base, BaseCommit.from_json))
-        assert advances if view.mode == "kappa" else folds, view.name
+        if view.mode == "kappa":
+            base = tables_of(stage.settings, view).base
+            assert list(described(stage.spark, base, BaseCommit.from_json)), view.name
 
 
 def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: Path) -> None:
