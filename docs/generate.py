@@ -87,6 +87,8 @@ def _kind(option: Any) -> str:
 def _default(parameter: Any) -> str:
     if getattr(parameter, "required", False):
         return "required"
+    if isinstance(parameter.show_default, str):
+        return parameter.show_default
     absent = parameter.default is None or parameter.default is False
     return "" if absent else f"`{parameter.default}`"
 

@@ -29,7 +29,14 @@ def up(
         typer.Option(help="Port of its pages; else that of the last start, else 8080.", min=1, max=65535),
     ] = None,
     dags: Annotated[
-        Path, typer.Option(help="Folder with the DAGs.", file_okay=False, exists=True, resolve_path=True)
+        Path,
+        typer.Option(
+            help="Folder with the DAGs.",
+            file_okay=False,
+            exists=True,
+            resolve_path=True,
+            show_default="those of Braid",
+        ),
     ] = DAGS,
     unpause: Annotated[bool, typer.Option("--unpause", help="Let all DAGs run on their schedules.")] = False,
     json: Json = False,

@@ -122,9 +122,9 @@ def whole(spark: Any, shop: Shop) -> tuple[Counter[Any], set[Any]]:
     return rows_of(VIEW, rows), {(row.day, row.through) for row in rows.select("day", "through").collect()}
 
 
-def test_a_backfill_of_two_days_publishes_the_truth(spark: Any, shop: Shop) -> None:
-    shop.backfill(2)
-    assert published(spark, shop) == shop.expected(2)
+def test_a_backfill_publishes_the_truth(spark: Any, shop: Shop) -> None:
+    shop.backfill(1)
+    assert published(spark, shop) == shop.expected(1)
 
 
 @pytest.mark.soak
