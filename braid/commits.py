@@ -10,8 +10,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from braid.storage import Storage
+from braid.transactions import newest_version, transaction
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# So many commits are read one by one, a millisecond each; Spark needs half a second, however few there are.
+NEAR = 50
 
 Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
@@ -136,21 +142,31 @@ def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
 def described(
     spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None]
 ) -> Iterator[tuple[int, Described]]:
-    """(version, commit) of one kind, newest first; the whole history is read only if the newest page holds none."""
+    """(version, commit) of one kind, newest first: the newest are read as files, and what lies behind them by Spark."""
+    storage = Storage(spark)
+    newest = newest_version(storage, table)
+    if newest is None:
+        return
+    for version in range(newest, max(newest - NEAR, -1), -1):
+        found = transaction(storage, table, version)
+        if found is None:
+            return
+        if (commit := parse(found.metadata)) is not None:
+            yield version, commit
+    yield from _further_back(spark, table, parse, max(newest - NEAR + 1, 0))
+
+
+def _further_back(
+    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None], below: int
+) -> Iterator[tuple[int, Described]]:
     from delta.tables import DeltaTable
 
-    history = DeltaTable.forPath(spark, table)
-    page, below = 50, None
-    while True:
-        rows = history.history(page).select("version", "userMetadata").collect()
-        for row in rows:
-            if below is None or row.version < below:
-                commit = parse(row.userMetadata)
-                if commit is not None:
-                    yield row.version, commit
-        if len(rows) < page:
-            return
-        below, page = rows[-1].version, page * 10
+    if below == 0:
+        return
+    history = DeltaTable.forPath(spark, table).history().select("version", "userMetadata")
+    for row in history.where(f"version < {below}").orderBy("version", ascending=False).collect():
+        if (commit := parse(row.userMetadata)) is not None:
+            yield row.version, commit
 
 
 def epoch_of(moment: datetime, length: timedelta) -> datetime:

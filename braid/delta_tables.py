@@ -56,6 +56,14 @@ class Pinned:
         except FileNotFoundError:
             return None
 
+    def checkpoint(self) -> int:
+        """The newest version with a checkpoint, -1 for none: commits may be gone only up to there."""
+        try:
+            with self.dataset.filesystem.open_input_file("_delta_log/_last_checkpoint") as file:
+                return int(json.loads(file.read())["version"])
+        except FileNotFoundError:
+            return -1
+
     def mark(self) -> TailCommit | None:
         """The newest metadata of ours; other commits (OPTIMIZE, SET TBLPROPERTIES) are looked past."""
         for version in range(self.version, -1, -1):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from braid.errors import BraidError
 from braid.storage import Storage
 
 
@@ -52,6 +53,19 @@ def transaction(storage: Storage, table: str, version: int) -> Transaction | Non
         tuple(action["add"]["partitionValues"] for action in actions if "add" in action),
         tuple(action["remove"].get("partitionValues", {}) for action in actions if "remove" in action),
     )
+
+
+def created_with(storage: Storage, table: str) -> dict[str, str]:
+    """The properties that a table was created with."""
+    text = storage.glance(_file(table, 0))
+    if text is None:
+        raise BraidError(
+            f"the first commit of the table {table} is gone, and nothing was written to it since: move it away, and "
+            "run this again to begin anew from the log."
+        )
+    actions = map(json.loads, text.splitlines())
+    found: dict[str, str] = next((a["metaData"]["configuration"] for a in actions if "metaData" in a), {})
+    return found
 
 
 def transactions(storage: Storage, table: str, since: int) -> Iterator[Transaction]:

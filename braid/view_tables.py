@@ -9,7 +9,7 @@ from braid.fingerprint import state_fingerprint
 from braid.settings import Settings
 from braid.states import state_columns
 from braid.storage import Storage
-from braid.transactions import newest_version
+from braid.transactions import created_with, newest_version
 from braid.view import View
 from braid.windows import Session
 
@@ -98,11 +98,7 @@ def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: da
 
 def replay_cut(spark: "SparkSession", tables: ViewTables) -> datetime | None:
     """What was fixed when the tail was created."""
-    from delta.tables import DeltaTable
-
-    detail = DeltaTable.forPath(spark, tables.tail).detail().select("properties").first()
-    assert detail is not None
-    cut = detail.properties.get(REPLAY_CUT)
+    cut = created_with(Storage(spark), tables.tail).get(REPLAY_CUT)
     return datetime.fromisoformat(cut) if cut else None
 
 

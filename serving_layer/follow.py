@@ -1,30 +1,28 @@
 """Follows a view in memory, commit by commit: what changed since the last look, of the windows that were touched."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from braid.delta_tables import open_table, pin, require_table
 from braid.deployment import Version
 from braid.settings import Settings
-from braid.states import arrow
+from braid.view import View
 from braid.view_tables import ViewTables, bounds
 from serving_layer.answer import plain_rows
-from serving_layer.numbers import KNOWN, final_until, numbers, with_late
-from serving_layer.reader import (
-    Snapshot,
-    active_version,
-    base_columns,
-    snapshot,
-    tail_columns,
-    uncovered,
-)
-from serving_layer.touch import Touch, narrowed, touched
+from serving_layer.held import Held, files_of, hold
+from serving_layer.memory import Memory
+from serving_layer.numbers import KNOWN, final_until, numbers
+from serving_layer.reader import active_version, tail_columns
+from serving_layer.touch import Touch, touched
 
-# Every commit leaves its rows as a piece of its own; that many pieces are merged into one.
-PIECES = 256
+# What a follower keeps of a base unless it is told otherwise.
+MEMORY = 1 << 30
 
 Row = dict[str, Any]
 Rows = dict[tuple[Any, ...], Row]
@@ -39,16 +37,53 @@ class Move:
 
     before: Rows
     after: Rows
-    now: Snapshot
+    now: Held
+
+
+@dataclass(frozen=True)
+class Change:
+    """What came between two looks; which rows that touched is found out when somebody wants to know.
+
+    Without `appended` anything may have changed: another version, or commits that were not seen.
+    """
+
+    before: Held
+    now: Held
+    appended: pa.Table | None
+    published: frozenset[date] = frozenset()
+
+    def move(self) -> Move | None:
+        """None when no number and no status can have changed."""
+        if self.appended is None:
+            return Move(rows_of(self.before), rows_of(self.now), self.now)
+        changed = pa.concat_tables(self._places(self.appended), promote_options="permissive")
+        view, marks = self.now.view, (self.before.mark, self.now.mark)
+        touch = touched(self.now, changed, *(final_until(view, mark) for mark in marks))
+        if touch is None:
+            return None
+        return Move(rows_of(self.before, touch), rows_of(self.now, touch), self.now)
+
+    def _places(self, appended: pa.Table) -> Iterator[pa.Table]:
+        """What says which windows a row belongs to, of all rows that came or went."""
+        names = [*bounds(self.now.view), *self.now.view.keys]
+        yield appended.select(names)
+        for held in (self.before, self.now):
+            for day in self.published & held.files.keys():
+                yield held.block(day).states().select(names)
+        days = pa.array(self.published, pa.date32())
+        for piece in self.before.pieces if self.published else ():
+            rows = piece.block.states()
+            yield rows.filter(pc.is_in(rows["day"], days)).select(names)
 
 
 class Follower:
-    """Holds a view's base and tail in memory. Covered rows of the tail leave it when its own base covers them."""
+    """Holds a view in memory, and goes on with it when it is told to look."""
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    def __init__(self, settings: Settings, name: str, memory: Memory | None = None) -> None:
         self._settings = settings
         self._name = name
-        self._open(active_version(settings, name))
+        self._memory = memory or Memory(MEMORY)
+        self.now = self._open(active_version(settings, name))
 
     def start(self) -> Move:
         """All that there is now."""
@@ -56,98 +91,79 @@ class Follower:
 
     def step(self) -> Move | None:
         """What came since; None when no number and no status can have changed."""
+        change = self.advance()
+        return None if change is None else change.move()
+
+    def advance(self) -> Change | None:
+        """Takes what came since; None when nothing did."""
         before = self.now
         version = active_version(self._settings, self._name)
-        if (version.number, version.view) != (before.version.number, before.version.view):
-            return self._reopened(version)
-        changed_by_tail = self._take_commits()
-        if changed_by_tail is None:
-            return self._reopened(version)
-        changed = pa.concat_tables([changed_by_tail, self._take_base()], promote_options="permissive")
-        touch = touched(self.now, changed, final_until(before), final_until(self.now))
-        if touch is None:
+        is_same = (version.number, version.view) == (before.version.number, before.version.view)
+        appended = self._take_commits() if is_same else None
+        if appended is None:
+            self.now = self._open(version)
+            return Change(before, self.now, None)
+        published = self._take_base()
+        if self.now is before:
             return None
-        return Move(rows_of(before, touch), rows_of(self.now, touch), self.now)
+        return Change(before, self.now, appended, published)
 
-    def _open(self, version: Version) -> None:
+    def _open(self, version: Version) -> Held:
         tables = ViewTables(self._settings, version.view.name, version.number)
         # The tail first, as every reader: see serving_layer.reader.
-        self._tail_table = require_table(tables.tail, version)
-        self._tail = pin(self._tail_table)
-        self._base_table = open_table(tables.base)
-        self._base = None if self._base_table is None else pin(self._base_table)
-        self.now = snapshot(version, self._tail, self._base)
-
-    def _reopened(self, version: Version) -> Move:
-        before = rows_of(self.now)
-        self._open(version)
-        return Move(before, rows_of(self.now), self.now)
+        tail = pin(require_table(tables.tail, version))
+        self._base_table: DeltaTable | None = open_table(tables.base)
+        return hold(version, self._memory, tail, None if self._base_table is None else pin(self._base_table))
 
     def _take_commits(self) -> pa.Table | None:
         """Takes the rows of new commits, which are given back; None when some are past their retention."""
-        now, view = self.now, self.now.view
-        self._tail_table.update_incremental()
-        newest = self._tail_table.version()
-        commits = [self._tail.logged(version) for version in range(now.tail_version + 1, newest + 1)]
-        known = [commit for commit in commits if commit is not None]
-        if len(known) < len(commits):
-            return None
-        added = [file for commit in known for file in commit.added]
-        rows = self._tail.rows_of(added, tail_columns(view)) if added else now.tail.slice(0, 0)
-        marks = [commit.mark for commit in known if commit.mark is not None]
-        tail = pa.concat_tables([now.tail, rows], promote_options="permissive")
-        if tail["epoch"].num_chunks > PIECES:
-            tail = arrow.merge(with_late(view), tail, by=("epoch", "day")).select(tail_columns(view))
-        self.now = replace(now, tail_version=newest, tail=tail, mark=marks[-1] if marks else now.mark)
-        return rows.select(_places(now))
+        parts = []
+        while True:
+            held, version = self.now, self.now.tail_version + 1
+            commit = held.tail_pinned.logged(version)
+            if commit is None and held.tail_pinned.checkpoint() >= version:
+                return None
+            if commit is None:
+                break
+            rows = None
+            if commit.added:
+                rows = held.tail_pinned.rows_of(commit.added, tail_columns(held.view))
+                parts.append(rows)
+            self.now = held.with_commit(version, rows, commit.mark)
+        return pa.concat_tables([_no_rows(self.now), *parts], promote_options="permissive")
 
-    def _take_base(self) -> pa.Table:
-        """Takes the days that were published anew; gives all rows back that came or went with them."""
-        now, view = self.now, self.now.view
-        nothing = now.tail.select(_places(now)).slice(0, 0)
+    def _take_base(self) -> frozenset[date]:
+        """Takes the days that were published anew."""
+        held = self.now
         if self._base_table is None:
-            self._base_table = open_table(ViewTables(self._settings, view.name, now.version.number).base)
+            place = ViewTables(self._settings, self._name, held.version.number)
+            self._base_table = open_table(place.base)
+            if self._base_table is None:
+                return frozenset()
+        elif held.base is not None and held.base.logged(held.base.version + 1) is None:
+            return frozenset()
         else:
             self._base_table.update_incremental()
-        if self._base_table is None or self._base_table.version() == now.base_version:
-            return nothing
-        old, new = (
-            self._base.files_by_day() if self._base else {},
-            (base := pin(self._base_table)).files_by_day(),
+        base = pin(self._base_table)
+        new = files_of(base)
+        published = frozenset(
+            day for day in new.keys() | held.files.keys() if new.get(day) != held.files.get(day)
         )
-        days = pa.array({(old | new)[file] for file in old.keys() ^ new.keys()}, pa.date32())
-        published = base.rows(base_columns(view), pc.field("day").isin(days))
-        stays, goes = _divided(now.base, days)
-        _, covered = _divided(now.tail, days)
-        of_other_days = {day: cut for day, cut in now.through.items() if day not in set(days.to_pylist())}
-        through = of_other_days | base.throughs(pc.field("day").isin(days))
-        self._base = base
-        self.now = replace(
-            now,
-            base_version=base.version,
-            base=pa.concat_tables([stays, published], promote_options="permissive"),
-            through=through,
-            tail=uncovered(now.tail, through),
-        )
-        parts = [part.select(_places(now)) for part in (goes, published, covered)]
-        return pa.concat_tables(parts, promote_options="permissive")
+        self.now = held.with_base(base, published)
+        return published
 
 
-def rows_of(held: Snapshot, touch: Touch | None = None) -> Rows:
+def rows_of(held: Held, touch: Touch | None = None) -> Rows:
     """The numbers of some windows, or of all, as plain data."""
-    view = held.view
-    found = numbers(held) if touch is None else touch.windows(numbers(narrowed(held, touch)))
+    found = numbers(held.snapshot()) if touch is None else touch.windows(numbers(touch.read(held)))
+    return by_name(held.view, found)
+
+
+def by_name(view: View, found: pa.Table) -> Rows:
     known_by = [name for name in (*view.keys, "window_start") if name in found.column_names]
     plain = plain_rows(found.drop_columns(list(KNOWN)), view.source.zone)
     return {tuple(row[name] for name in known_by): row for row in plain}
 
 
-def _places(held: Snapshot) -> list[str]:
-    """What says which windows a row belongs to."""
-    return [*bounds(held.view), *held.view.keys]
-
-
-def _divided(rows: pa.Table, days: pa.Array) -> tuple[pa.Table, pa.Table]:
-    """The rows of other days, and those of these."""
-    of_these = pc.is_in(rows["day"], days)
-    return rows.filter(pc.invert(of_these)), rows.filter(of_these)
+def _no_rows(held: Held) -> pa.Table:
+    return held.tail_pinned.schema.empty_table().select(tail_columns(held.view))

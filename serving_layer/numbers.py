@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.commits import TailCommit
 from braid.finality import watermark
 from braid.measures import Measure
 from braid.measures.counts import Count
 from braid.states import EVENTS, arrow
 from braid.view import View
-from braid.view_tables import LATE
+from braid.view_tables import LATE, bounds
+from braid.windows import Session, all_time
 from serving_layer.reader import IN_TAIL, Snapshot, served_states
 
 # Names that begin with an underscore are nobody else's: a view of web requests has a key called "status".
@@ -37,20 +40,44 @@ class InTail(Count):
 KNOWN: dict[str, Measure] = {LATE: Late(), IN_TAIL: InTail(), EVENT_COUNT: EVENTS}
 
 
-def numbers(snapshot: Snapshot, grain: str | None = None) -> pa.Table:
-    """Keys, window_start and window_end (but for all time), measures, status and the columns of KNOWN."""
+def numbers(snapshot: Snapshot, grain: str | None = None, keys: tuple[str, ...] | None = None) -> pa.Table:
+    """Keys, window_start and window_end (but for all time), measures, status and the columns of KNOWN.
+
+    With other keys than the view's own, the numbers of all that have them.
+    """
     view = snapshot.view
+    found = _presented(view, served_states(snapshot), view.keys if keys is None else keys, grain)
+    return found.append_column(STATUS, statuses(found, final_until(view, snapshot.mark)))
+
+
+def totals(
+    snapshot: Snapshot, start: datetime | None, end: datetime | None, keys: tuple[str, ...]
+) -> pa.Table:
+    """Keys, measures and the columns of KNOWN, of everything that begins in [start, end): each event once."""
+    view, states = snapshot.view, served_states(snapshot)
+    if isinstance(view.window, Session):
+        # What begins when is only known of a session that is whole.
+        states = arrow.merge(_also_measuring(view, view.keys, LATE, IN_TAIL), states, by=())
+    states = begun_in(states, bounds(view)[0], start, end)
+    return _presented(replace(view, window=all_time()), states, keys)
+
+
+def begun_in(rows: pa.Table, column: str, start: datetime | None, end: datetime | None) -> pa.Table:
+    for bound, keeps in ((start, pc.greater_equal), (end, pc.less)):
+        if bound is not None:
+            rows = rows.filter(keeps(rows[column], pa.scalar(bound, arrow.INSTANT)))
+    return rows
+
+
+def _presented(view: View, states: pa.Table, keys: tuple[str, ...], grain: str | None = None) -> pa.Table:
     names = {_free(view, name): name for name in KNOWN}
-    asked = _also_measuring(view, {free: KNOWN[name] for free, name in names.items()})
-    found = arrow.present(asked, served_states(snapshot), grain)
-    found = found.rename_columns([names.get(name, name) for name in found.column_names])
-    return found.append_column(STATUS, statuses(found, final_until(snapshot)))
+    found = arrow.present(_also_measuring(view, keys, *KNOWN), states, grain)
+    return found.rename_columns([names.get(name, name) for name in found.column_names])
 
 
-def final_until(snapshot: Snapshot) -> datetime | None:
+def final_until(view: View, mark: TailCommit | None) -> datetime | None:
     """Windows that end at or before it are final. While history is being read, none is: numbers are incomplete."""
-    mark = snapshot.mark
-    return None if mark is None or mark.replaying else watermark(snapshot.view, mark.seen)
+    return None if mark is None or mark.replaying else watermark(view, mark.seen)
 
 
 def statuses(found: pa.Table, until: datetime | None) -> pa.Array:
@@ -64,11 +91,14 @@ def statuses(found: pa.Table, until: datetime | None) -> pa.Array:
 
 def with_late(view: View) -> View:
     """The view as its tables store it: with the late events beside its own states."""
-    return _also_measuring(view, {_free(view, LATE): KNOWN[LATE]})
+    return _also_measuring(view, view.keys, LATE)
 
 
-def _also_measuring(view: View, more: dict[str, Measure]) -> View:
-    return replace(view, measures={**view.measures, **more})
+@lru_cache
+def _also_measuring(view: View, keys: tuple[str, ...], *known: str) -> View:
+    """Kept, because a view is checked from top to bottom whenever one is made."""
+    more = {_free(view, name): KNOWN[name] for name in known}
+    return replace(view, keys=keys, measures={**view.measures, **more}, expect=())
 
 
 def _free(view: View, name: str) -> str:

@@ -18,6 +18,7 @@ from braid.states import EVENTS, state_columns
 from braid.states.arrow import INSTANT
 from braid.view import View
 from braid.view_tables import LATE, ViewTables, bounds
+from braid.windows import Window
 from serving_layer.scope import EVERYTHING, Scope, condition, day_condition
 
 # How many of a row's events the tail holds: the others are in the base.
@@ -69,6 +70,20 @@ def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Sna
     tail = pin_tail(settings, version)
     base = pin_base(settings, version)
     return snapshot(version, tail, base, scope)
+
+
+@dataclass(frozen=True)
+class FromTables:
+    """A version that is read from its tables at every question."""
+
+    settings: Settings
+    version: Version
+
+    def windows(self, scope: Scope, _window: Window) -> Snapshot:
+        return read(self.settings, self.version, scope)
+
+    def whole(self, scope: Scope) -> Snapshot:
+        return read(self.settings, self.version, scope)
 
 
 def snapshot(version: Version, tail: Pinned, base: Pinned | None, scope: Scope = EVERYTHING) -> Snapshot:

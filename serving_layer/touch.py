@@ -5,18 +5,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.calendar import is_wall_clock, pane_start, windows_of
+from braid.states import arrow
 from braid.states.arrow import INSTANT
 from braid.view import View
 from braid.windows import DAY, Fixed, Session
+from serving_layer.held import Held
 from serving_layer.reader import Snapshot
+from serving_layer.scope import EVERYTHING, Scope
+
+# Beyond so many stretches all that lies between the first and the last is read, and what is not wanted left out.
+MOST = 16
 
 Stretch = tuple[datetime, datetime]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BEGINNING = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,13 @@ class Stretches:
 
     starts: Any
     ends: Any
+
+    def read(self, held: Held) -> Snapshot:
+        """The panes of those windows."""
+        bounds = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+        apart = bounds if len(bounds) <= MOST else [(bounds[0][0], bounds[-1][1])]
+        found = held.part([_scope(start, end) for start, end in apart], {})
+        return replace(found, tail=self.states(found.tail), base=self.states(found.base))
 
     def states(self, states: pa.Table) -> pa.Table:
         """The panes of those windows."""
@@ -45,6 +59,12 @@ class Members:
 
     keys: pa.Table
 
+    def read(self, held: Held) -> Snapshot:
+        # Each key's values one by one are quickly found, and may be too many: values that go together are fewer.
+        wanted = {name: self.keys[name].combine_chunks().unique() for name in self.keys.column_names}
+        found = held.part([EVERYTHING], wanted)
+        return replace(found, tail=self.states(found.tail), base=self.states(found.base))
+
     def states(self, states: pa.Table) -> pa.Table:
         names = self.keys.column_names
         if not names:
@@ -53,7 +73,7 @@ class Members:
         same = " AND ".join(
             f"states.{quoted} IS NOT DISTINCT FROM keys.{quoted}" for quoted in map(_quoted, names)
         )
-        with duckdb.connect() as connection:
+        with arrow.cursor() as connection:
             connection.register("states", numbered)
             connection.register("keys", self.keys)
             rows = connection.sql(f"SELECT _row FROM states SEMI JOIN keys ON {same} ORDER BY _row")
@@ -66,12 +86,8 @@ class Members:
 Touch = Stretches | Members
 
 
-def narrowed(snapshot: Snapshot, touch: Touch) -> Snapshot:
-    return replace(snapshot, tail=touch.states(snapshot.tail), base=touch.states(snapshot.base))
-
-
 def touched(
-    now: Snapshot, changed: pa.Table, was_final: datetime | None, is_final: datetime | None
+    now: Held, changed: pa.Table, was_final: datetime | None, is_final: datetime | None
 ) -> Touch | None:
     """The windows of rows that came or went, and those that have become final; None when there are none."""
     view = now.view
@@ -81,9 +97,7 @@ def touched(
     parts = [changed]
     if isinstance(view.window, Session) and is_final is not None and is_final != was_final:
         gap = view.window.gap
-        parts += [
-            _ending(rows, was_final and was_final - gap, is_final - gap) for rows in (now.tail, now.base)
-        ]
+        parts += _ending(now, was_final and was_final - gap, is_final - gap)
     # Counted before the keys are chosen: a table without columns has no rows.
     if not any(len(part) for part in parts):
         return None
@@ -112,8 +126,14 @@ def _ended(
         yield was_final - window.size - longer, is_final
 
 
-def _ending(sessions: pa.Table, after: datetime | None, until: datetime) -> pa.Table:
-    """Partial sessions whose last event is in (after, until]."""
+def _ending(held: Held, after: datetime | None, until: datetime) -> Iterable[pa.Table]:
+    """Partial sessions whose last event is in (after, until]; each lies within one day."""
+    blocks = [piece.block for piece in held.pieces]
+    blocks += [held.block(day) for day in held.days(Scope(after, until))]
+    return [_ended_in(block.states(), after, until) for block in blocks]
+
+
+def _ended_in(sessions: pa.Table, after: datetime | None, until: datetime) -> pa.Table:
     chosen = pc.less_equal(sessions["last"], pa.scalar(until, INSTANT))
     if after is not None:
         chosen = pc.and_(chosen, pc.greater(sessions["last"], pa.scalar(after, INSTANT)))
@@ -130,8 +150,14 @@ def _joined(stretches: list[Stretch]) -> Stretches:
     return Stretches(np.array([start for start, _ in joined]), np.array([end for _, end in joined]))
 
 
+def _scope(start: int, end: int) -> Scope:
+    """A stretch from the beginning of time, whose first moment no zone can tell the day of, has no start."""
+    since = None if start == _BEGINNING else _EPOCH + timedelta(microseconds=start)
+    return Scope(since, _EPOCH + timedelta(microseconds=end))
+
+
 def _micro(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=moment.tzinfo)) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _micros(column: pa.ChunkedArray) -> Any:

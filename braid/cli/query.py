@@ -69,7 +69,7 @@ def query(
     Example: `braid query page_traffic --where url=/ --grain 1h --order -hits --limit 10`
     """
     from serving_layer.answer import ask, document
-    from serving_layer.reader import active_version
+    from serving_layer.reader import FromTables, active_version
     from serving_layer.request import parse_request
 
     settings = current_settings()
@@ -78,7 +78,7 @@ def query(
     request = parse_request(
         version.view, start=start, end=end, where=where or (), grain=grain, order=order, limit=shown, offset=offset
     )  # fmt: skip
-    answer = document(ask(settings, version, request))
+    answer = document(ask(FromTables(settings, version), request))
     with a_closed_pipe_is_the_end():
         if json:
             print_json(answer)

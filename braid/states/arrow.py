@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.calendar import windows_of
+from braid.calendar import needs_no_zone, windows_of
 from braid.states import state_columns
 from braid.windows import Fixed, Session
 
@@ -23,32 +25,28 @@ _TIMES = ("pane", "first", "last", "window_start", "window_end")
 Connection = duckdb.DuckDBPyConnection
 
 
-def merge(
-    view: "View", states: pa.Table, by: Sequence[str] = ("day",), connection: Connection | None = None
-) -> pa.Table:
+def merge(view: "View", states: pa.Table, by: Sequence[str] = ("day",)) -> pa.Table:
     """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows."""
-    with _cursor(connection) as cursor:
-        cursor.register("states", _with_times_as_numbers(states))
+    with cursor() as database:
+        database.register("states", _with_times_as_numbers(states))
         if isinstance(view.window, Session):
-            return _sessions(view, states, by, view.window.gap, cursor)
-        return _merged(view, states, [*by, "pane", *view.keys], "states", cursor)
+            return _sessions(view, states, by, view.window.gap, database)
+        return _merged(view, states, [*by, "pane", *view.keys], "states", database)
 
 
-def present(
-    view: "View", states: pa.Table, grain: str | None = None, connection: Connection | None = None
-) -> pa.Table:
+def present(view: "View", states: pa.Table, grain: str | None = None) -> pa.Table:
     """Numbers per (keys, window): keys, window_start and window_end (but for all time), measures."""
     window = view.window.read_as(grain)
-    with _cursor(connection) as cursor:
-        cursor.register("states", _with_times_as_numbers(states))
+    with cursor() as database:
+        database.register("states", _with_times_as_numbers(states))
         if isinstance(window, Session):
-            merged = _with_session_bounds(_sessions(view, states, (), window.gap, cursor), window.gap)
+            merged = _with_session_bounds(_sessions(view, states, (), window.gap, database), window.gap)
         elif isinstance(window, Fixed):
-            cursor.register("windows", _windows(states, window, ZoneInfo(view.source.timezone)))
+            database.register("windows", _windows(states, window, ZoneInfo(view.source.timezone)))
             group = [*view.keys, "window_start", "window_end"]
-            merged = _merged(view, states, group, "states JOIN windows USING (pane)", cursor)
+            merged = _merged(view, states, group, "states JOIN windows USING (pane)", database)
         else:
-            merged = _merged(view, states, view.keys, "states", cursor)
+            merged = _merged(view, states, view.keys, "states", database)
     bounds = [name for name in ("window_start", "window_end") if name in merged.column_names]
     columns = {name: merged[name] for name in (*view.keys, *bounds)}
     for name, measure in view.measures.items():
@@ -56,22 +54,28 @@ def present(
     return pa.table(columns)
 
 
-def _cursor(connection: Connection | None) -> Connection:
-    """A cursor has its own registered tables: calls that share a connection do not meet."""
-    return duckdb.connect() if connection is None else connection.cursor()
+@cache
+def _process_wide() -> Connection:
+    """Opening a database takes longer than most questions do: one, in memory, for all of them."""
+    return duckdb.connect()
+
+
+def cursor() -> Connection:
+    """A cursor has its own registered tables: calls that come at the same time do not meet."""
+    return _process_wide().cursor()
 
 
 def _merged(
-    view: "View", states: pa.Table, group: Sequence[str], source: str, cursor: Connection
+    view: "View", states: pa.Table, group: Sequence[str], source: str, database: Connection
 ) -> pa.Table:
     chosen = [*map(_quoted, group), *_merges(view)]
     # Without keys there is one group even of nothing; no states are to be no rows, with keys and without.
     sql = f"SELECT {', '.join(chosen)} FROM {source} GROUP BY ALL HAVING count(*) > 0"
-    return _finished(view, states, cursor.sql(sql).to_arrow_table())
+    return _finished(view, states, database.sql(sql).to_arrow_table())
 
 
 def _sessions(
-    view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, cursor: Connection
+    view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, database: Connection
 ) -> pa.Table:
     group = [_quoted(name) for name in (*by, *view.keys)]
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
@@ -91,7 +95,7 @@ def _sessions(
         f"SELECT {', '.join(chosen)} FROM (SELECT *, {island} FROM (SELECT *, {begins} FROM states)) "
         f"GROUP BY {', '.join([*group, '_island'])}"
     )
-    return _finished(view, states, cursor.sql(sql).to_arrow_table())
+    return _finished(view, states, database.sql(sql).to_arrow_table())
 
 
 def _merges(view: "View") -> list[str]:
@@ -116,13 +120,27 @@ def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:
 
 def _windows(states: pa.Table, window: Fixed, zone: ZoneInfo) -> pa.Table:
     """Which windows each pane that occurs belongs to."""
-    panes = [pane for pane in states["pane"].cast(INSTANT).unique().to_pylist() if pane is not None]
-    rows = [(pane, *bounds) for pane in panes for bounds in windows_of(pane, window, zone)]
+    panes = states["pane"].cast(INSTANT).unique().drop_null()
+    if needs_no_zone(window.every):
+        return _elapsed_windows(panes.cast(pa.int64()).to_numpy(), window)
+    rows = [(pane, *bounds) for pane in panes.to_pylist() for bounds in windows_of(pane, window, zone)]
     names = ("pane", "window_start", "window_end")
     columns = {
         name: pa.array([row[i] for row in rows], INSTANT).cast(pa.int64()) for i, name in enumerate(names)
     }
     return pa.table(columns)
+
+
+def _elapsed_windows(panes: Any, window: Fixed) -> pa.Table:
+    """The same where no zone matters: all panes at once."""
+    every, size = window.every // MICROSECOND, window.size // MICROSECOND
+    # Lengths that need no zone divide an hour, and the epoch began with one.
+    starts = panes - panes % every
+    shifts = np.arange(0, size, every)
+    begins = (starts[:, None] - shifts[None, :]).ravel()
+    return pa.table(
+        {"pane": np.repeat(panes, len(shifts)), "window_start": begins, "window_end": begins + size}
+    )
 
 
 def _with_session_bounds(sessions: pa.Table, gap: timedelta) -> pa.Table:

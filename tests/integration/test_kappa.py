@@ -113,11 +113,11 @@ def changes(braid: Callable[..., Answer]) -> dict[str, str]:
 def answered_directly(settings: Settings) -> tuple[int, int]:
     """The same without the command, which cannot be called from within another."""
     from serving_layer.answer import ask
-    from serving_layer.reader import active_version
+    from serving_layer.reader import FromTables, active_version
     from serving_layer.request import parse_request
 
     version = active_version(settings, "traffic")
-    rows = ask(settings, version, parse_request(version.view, grain="1 day", limit=1000)).rows
+    rows = ask(FromTables(settings, version), parse_request(version.view, grain="1 day", limit=1000)).rows
     return version.number, sum(rows["hits"].to_pylist())
 
 

@@ -1,7 +1,7 @@
 """What is served is every event once: from the base, or from the tail beyond its day's cut."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import pytest
 from braid import all_time, count, session, sliding, tumbling
 from braid.errors import BraidError
 from braid.settings import Settings
-from braid.windows import Window
+from braid.windows import Session, Window
 from serving_layer import reader
-from serving_layer.answer import answer, ask, document
+from serving_layer.answer import Reading, ask, ask_top, document
+from serving_layer.follow import Follower
+from serving_layer.memory import Memory
 from serving_layer.numbers import KNOWN, numbers
-from serving_layer.reader import active_version, read
-from serving_layer.request import Request, parse_request, scope_of
+from serving_layer.reader import FromTables, active_version, read
+from serving_layer.request import Ranking, Request, parse_request, scope_of
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, naive, some_events, view_of
 
 WINDOWS = {
@@ -62,6 +64,24 @@ def served(tables: Tables) -> dict[Any, dict[str, Any]]:
     return as_answers(tables.view, numbers(read(tables.settings, active_version(tables.settings, "hits"))))
 
 
+def readings(settings: Settings) -> list[Reading]:
+    """From the tables, and from memory: with all of it there, and with none of it kept."""
+    version = active_version(settings, "hits")
+    held = [Follower(settings, "hits", Memory(most_bytes)).now for most_bytes in (1 << 30, 0)]
+    return [FromTables(settings, version), *held]
+
+
+def begun_between(tables: Tables, start: datetime | None, end: datetime | None) -> dict[str | None, int]:
+    """Events of panes, or of sessions, that begin in a range, by hand."""
+    window = tables.view.window
+    pieces = window if isinstance(window, Session) else tumbling(window.pane)
+    found: dict[str | None, int] = {}
+    for (host, begins, _), row in tables.answer(pieces).items():
+        if (start is None or begins >= start) and (end is None or begins < end):
+            found[host] = found.get(host, 0) + row["hits"]
+    return found
+
+
 @pytest.mark.parametrize(
     "collected", [False, True], ids=["covered rows in the tail", "covered rows collected"]
 )
@@ -69,6 +89,8 @@ def served(tables: Tables) -> dict[Any, dict[str, Any]]:
 def test_numbers_equal_those_of_all_events(settings: Settings, window: Window, collected: bool) -> None:
     tables = filled(settings, window, collected)
     assert served(tables) == tables.answer()
+    for reading in readings(settings):
+        assert as_answers(tables.view, ask(reading, Request()).rows) == tables.answer()
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -100,21 +122,63 @@ def test_a_request_reads_less_and_answers_the_same(settings: Settings, window: W
         ):
             some = read(settings, version, scope_of(tables.view, request))
             less += len(some.tail) < len(everything.tail)
-            assert as_answers(tables.view, answer(some, request).rows) == {
+            wanted = {
                 known: found
                 for known, found in tables.answer().items()
                 if (request.start is None or known[1] >= request.start)
                 and (request.end is None or known[1] < request.end)
                 and ("host" not in request.where or known[0] in request.where["host"])
             }
+            for reading in readings(settings):
+                assert as_answers(tables.view, ask(reading, request).rows) == wanted
     assert less
 
 
-@pytest.mark.parametrize("grain", ["6 hours", "7 days"])
-def test_a_grain_gives_windows_of_that_length(settings: Settings, grain: str) -> None:
+@pytest.mark.parametrize("grain", ["1 hour", "6 hours", "1 day", "7 days"])
+@pytest.mark.parametrize("size", ["1 minute", "1 hour"])
+def test_a_grain_gives_windows_of_that_length(settings: Settings, size: str, grain: str) -> None:
+    tables = filled(settings, tumbling(size))
+    for reading in readings(settings):
+        asked = ask(reading, parse_request(tables.view, grain=grain))
+        assert as_answers(tables.view, asked.rows) == tables.answer(tumbling(grain))
+
+
+@pytest.mark.parametrize("window", [w for w in WINDOWS.values() if not isinstance(w, Session)], ids=str)
+def test_numbers_over_all_keys_are_those_of_a_view_without_keys(settings: Settings, window: Window) -> None:
+    tables = filled(settings, window)
+    alone = naive(replace(tables.view, keys=()), tables.events, tables.mark)
+    for reading in readings(settings):
+        asked = ask(reading, parse_request(tables.view, group=""))
+        assert as_answers(replace(tables.view, keys=()), asked.rows) == alone
+
+
+@pytest.mark.parametrize("window", BOUNDED.values(), ids=BOUNDED)
+def test_the_largest_of_a_range_count_each_event_once(settings: Settings, window: Window) -> None:
+    tables = filled(settings, window)
+    for hours in ((-15, 50), (0, 24), (0, 48), (3, 30), (5, 6), (-24, 3), (None, 24), (23, None)):
+        start, end = (None if h is None else MIDNIGHT + timedelta(hours=h) for h in hours)
+        request = Request(start, end)
+        counted = begun_between(tables, start, end)
+        best = sorted(counted.items(), key=lambda each: (-each[1], each[0] is None, each[0]))
+        for reading in readings(settings):
+            given = ask_top(reading, request, Ranking("hits", 3, "range"))
+            rows = [(row["host"], row["hits"]) for row in given.rows.to_pylist()]
+            assert [hits for _, hits in rows] == [hits for _, hits in best[:3]]
+            assert set(rows) <= set(best)
+            assert given.rows["_rank"].to_pylist() == list(range(1, len(rows) + 1))
+
+
+def test_the_largest_of_each_window_are_ranked_in_it(settings: Settings) -> None:
     tables = filled(settings, tumbling("1 hour"))
-    asked = ask(settings, active_version(settings, "hits"), parse_request(tables.view, grain=grain))
-    assert as_answers(tables.view, asked.rows) == tables.answer(tumbling(grain))
+    want: dict[Any, list[int]] = {}
+    for (_, start, _), row in tables.answer().items():
+        want.setdefault(start, []).append(row["hits"])
+    for reading in readings(settings):
+        given = ask_top(reading, Request(), Ranking("hits", 2, "window"))
+        found: dict[Any, list[int]] = {}
+        for row in given.rows.to_pylist():
+            found.setdefault(row["window_start"], []).append(row["hits"])
+        assert found == {start: sorted(hits, reverse=True)[:2] for start, hits in want.items()}
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -146,7 +210,9 @@ def test_an_empty_day_has_a_cut_and_no_numbers(settings: Settings) -> None:
     tables.append([Event(MIDNIGHT, "a", 1, MIDNIGHT)])
     tables.publish((MIDNIGHT + timedelta(days=3)).date(), MIDNIGHT)
     assert served(tables) == tables.answer()
-    provenance = document(ask(settings, active_version(settings, "hits"), Request()))["provenance"]
+    provenance = document(ask(FromTables(settings, active_version(settings, "hits")), Request()))[
+        "provenance"
+    ]
     assert provenance["base_through"] == [
         {"first_day": "2024-03-13", "last_day": "2024-03-13", "through": "2024-03-10T00:00:00-05:00"}
     ]
@@ -165,7 +231,9 @@ def test_a_filter_that_fits_no_row_of_the_base_does_not_hide_the_cut_of_its_day(
 
 def test_the_answer_says_how_much_of_it_comes_from_where(settings: Settings) -> None:
     tables = filled(settings, tumbling("1 hour"))
-    given = document(ask(settings, active_version(settings, "hits"), parse_request(tables.view, limit=1)))
+    given = document(
+        ask(FromTables(settings, active_version(settings, "hits")), parse_request(tables.view, limit=1))
+    )
     cuts = tables.through
     covered = sum(event.epoch <= cuts.get(event.day, event.epoch - MINUTE) for event in tables.events)
     assert given["total"] == len(tables.answer())

@@ -16,9 +16,10 @@ from braid.errors import BraidError
 from braid.settings import Settings
 from braid.states import arrow
 from braid.windows import Window
-from serving_layer import follow
+from serving_layer import held
 from serving_layer.changes import Table, final, updates
-from serving_layer.follow import Follower, Row, Rows, rows_of
+from serving_layer.follow import Follower, Row, Rows, by_name
+from serving_layer.numbers import numbers as presented
 from serving_layer.reader import active_version, read
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 
@@ -76,7 +77,8 @@ def numbers(rows: Any) -> list[str]:
 
 
 def assert_knows_everything(watcher: Watcher, settings: Settings) -> None:
-    anew = rows_of(read(settings, active_version(settings, "hits")))
+    version = active_version(settings, "hits")
+    anew = by_name(version.view, presented(read(settings, version)))
     assert numbers(watcher.updated.values()) == numbers(anew.values())
     assert sorted(map(str, watcher.table)) == sorted(map(str, anew.values()))
     finals = [row for row in anew.values() if row["_status"] != "provisional"]
@@ -88,7 +90,7 @@ def assert_knows_everything(watcher: Watcher, settings: Settings) -> None:
 def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
     settings: Settings, window: Window, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "PIECES", 3)
+    monkeypatch.setattr(held, "PIECES", 3)
     tables = begun(settings, window, keys=keys)
     watcher = Watcher(settings)
     draw = random.Random(str(window))

@@ -1,0 +1,135 @@
+"""States in memory: ordered by time, every column in the smallest type that holds it, a part of them found quickly."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.states.arrow import INSTANT
+
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+# The columns that a block's rows are ordered by: the pane, or the first event of a partial session.
+TIMES = ("pane", "first")
+
+
+class Block:
+    """Rows of states that do not change. Only the rows that a question needs are turned back into what they were."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.schema = rows.schema
+        self._time = next(name for name in TIMES if name in rows.column_names)
+        ordered = rows.sort_by(self._time)
+        self._columns = {name: _smallest(_one(ordered[name])) for name in rows.column_names}
+        # A day without events is a row without a time; those are last in the order.
+        self._timed = len(rows) - ordered[self._time].null_count
+        self._times, self._places = _runs(_one(ordered[self._time]).slice(0, self._timed))
+        self.nbytes = sum(column.nbytes for column in self._columns.values()) + self._times.nbytes
+
+    def __len__(self) -> int:
+        return len(self._columns[self._time])
+
+    def states(
+        self,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        keys: Mapping[str, pa.Array] | None = None,
+    ) -> pa.Table:
+        """Rows whose time is in [since, until) and whose keys have one of the values; null among them is no value."""
+        low, high = self._slice(since, until)
+        chosen = None
+        for key, wanted in (keys or {}).items():
+            fitting = _fitting(self._columns[key].slice(low, high - low), wanted)
+            chosen = fitting if chosen is None else chosen & fitting
+        at = None if chosen is None else pa.array(np.flatnonzero(chosen) + low)
+        return pa.table([self._rows(name, low, high, at) for name in self.schema.names], schema=self.schema)
+
+    def count(self, since: datetime | None = None, until: datetime | None = None) -> int:
+        """How many rows that is, whatever their keys, without looking at them."""
+        low, high = self._slice(since, until)
+        return high - low
+
+    def _slice(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
+        if since is None and until is None:
+            return 0, len(self)
+        low = 0 if since is None else int(np.searchsorted(self._times, _micros(since)))
+        high = len(self._times) if until is None else int(np.searchsorted(self._times, _micros(until)))
+        places = self._places
+        return (places[low], max(places[low], places[high])) if len(self._times) else (0, 0)
+
+    def _rows(self, name: str, low: int, high: int, at: pa.Array | None) -> pa.Array:
+        column, kind = self._columns[name], self.schema.field(name).type
+        part = column.slice(low, high - low) if at is None else column.take(at)
+        if pa.types.is_dictionary(part.type):
+            part = part.dictionary_decode()
+        return part if part.type == kind else part.cast(kind)
+
+
+def _smallest(column: pa.Array) -> pa.Array:
+    """The same values in less memory, where that is possible without loss."""
+    kind = column.type
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        whole = _as_integers(column)
+        return column if whole is None else _narrow(whole)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _narrow(column.cast(pa.int64()))
+    if pa.types.is_string(kind) or pa.types.is_temporal(kind):
+        coded = column.dictionary_encode()
+        # Codes for values that hardly repeat would only come on top of the values.
+        if len(coded.dictionary) * 2 <= len(column):
+            return pa.DictionaryArray.from_arrays(_narrow(coded.indices.cast(pa.int64())), coded.dictionary)
+    return column
+
+
+def _as_integers(column: pa.Array) -> pa.Array | None:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _narrow(column: pa.Array) -> pa.Array:
+    bounds = pc.min_max(column).as_py()
+    low, high = bounds["min"] or 0, bounds["max"] or 0
+    for kind in INTEGERS:
+        if -(1 << kind.bit_width - 1) <= low and high < 1 << kind.bit_width - 1:
+            return column.cast(kind)
+    return column
+
+
+def _runs(times: pa.Array) -> tuple[Any, list[int]]:
+    """The times that occur, in order, and where the rows of each begin; one place more for the end."""
+    numbers = times.cast(INSTANT).cast(pa.int64()).to_numpy()
+    found, begins = np.unique(numbers, return_index=True)
+    return found, [*begins.tolist(), len(numbers)]
+
+
+def _fitting(column: pa.Array, wanted: pa.Array) -> Any:
+    """Which rows have one of the values."""
+    if not pa.types.is_dictionary(column.type):
+        return _is_in(column, wanted)
+    codes = pc.index_in(wanted.drop_null(), column.dictionary).drop_null().to_pylist()
+    indices = column.indices
+    numbers = indices.fill_null(-1).to_numpy() if indices.null_count else indices.to_numpy()
+    codes += [-1] if wanted.null_count else []
+    if len(codes) == 1:
+        return numbers == codes[0]
+    return np.isin(numbers, np.array(codes, numbers.dtype))
+
+
+def _is_in(column: pa.Array, wanted: pa.Array) -> Any:
+    """An integer that was narrowed is compared as the number that it is: the wanted one may be larger than its type."""
+    whole = pa.types.is_integer(column.type)
+    kind = pa.int64() if whole else column.type
+    return pc.is_in(column.cast(kind), wanted.cast(kind)).to_numpy(zero_copy_only=False)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _micros(moment: datetime) -> int:
+    return int(pa.scalar(moment, INSTANT).value)

@@ -1,0 +1,84 @@
+// The live chart of a view and the same numbers as a table; a window is chosen in either.
+
+import { drawSeries } from "../charts.js";
+import { momentBeside, moment, span, zoneName } from "../clock.js";
+import { byId, el, patch } from "../dom.js";
+import { number, percent, plural, share } from "../format.js";
+import { state } from "../marks.js";
+import { empty, figure, note, table } from "../panel.js";
+import { isCounted, totals } from "../windows.js";
+
+const TONES = { final: "good", provisional: "idle", revised: "warn" };
+
+/** `shown` is what the page has: view, measure, period, windows, left, selected, watermark. */
+export async function showSeries(shown, choose) {
+  const { view, measure, period, windows } = shown;
+  const zone = view.timezone;
+  const label = measure.kind === "events" ? "events" : measure.name;
+  const counted = isCounted(windows);
+  patch(byId("series-title"), `${view.name}: ${label}`);
+  note("series-note", description(shown));
+  legend(counted);
+  if (!windows.length) {
+    empty("series", "No events in this range: choose a longer one, or `All`.");
+    return;
+  }
+  empty("series", null);
+  byId("series-chart").setAttribute("aria-label", alternative(shown, label));
+  rows(shown, label);
+  await drawSeries(byId("series-chart"), { ...shown, counted, label, zone, choose });
+}
+
+/** The status of a window, as a sign and a word. */
+export const status = (word) => state(word, TONES[word]);
+
+function description({ view, measure, period, windows, left }) {
+  const session = view.window.kind === "session";
+  const each = session ? `sessions by their start, ${period.grainText} a bar` : `${period.grainText} a bar`;
+  const more = left ? `; the newest ${number(windows.length)} of ${number(windows.length + left)} are shown` : "";
+  const what = measure.exact ? measure.describe : `${measure.describe} (approximate)`;
+  return `${what}, ${each}${more}, times in ${zoneName(view.timezone, period.end)}`;
+}
+
+function legend(counted) {
+  const entry = (kind, text) => el("li", { "data-side": kind }, text);
+  patch(
+    byId("series-legend"),
+    entry("base", counted ? "base: up to its day’s cut" : "from the base"),
+    entry("tail", counted ? "tail: beyond it" : "from the tail"),
+  );
+}
+
+function alternative({ view, period, windows }, label) {
+  const { events, inTail } = totals(windows);
+  const values = windows.filter(({ value }) => value !== null);
+  const most = values.reduce((best, window) => (Number(window.value) > Number(best.value) ? window : best), values[0] ?? windows[0]);
+  return [
+    `Chart of ${label} in ${view.name} from ${moment(period.start, view.timezone)} to ${moment(period.end, view.timezone)}, ${view.timezone}.`,
+    `${plural(windows.length, "window")} of ${period.grainText} with ${plural(events, "event")}, ${percent(share(inTail, events))} of them in the tail.`,
+    `The largest value is ${number(most.value)}, at ${moment(most.start, view.timezone)}. The table below has every value.`,
+  ].join(" ");
+}
+
+function rows({ view, windows, selected, measure }, label) {
+  const zone = view.timezone;
+  const counted = isCounted(windows);
+  const columns = ["Window", ...(counted ? [] : [[label, "figure"]]), ["Events", "figure"], ["Base", "figure"], ["Tail", "figure"], "Status"];
+  const newestFirst = windows.toReversed();
+  table(byId("series-table"), columns, newestFirst.map((window, i) => {
+    const before = newestFirst[i - 1];
+    const text = before ? momentBeside(window.start, before.start, zone) : moment(window.start, zone);
+    return el(
+      "tr", { "data-key": `${measure.name} ${window.start} ${window.end} ${i - newestFirst.length}`, class: window.start === selected ? "chosen" : null },
+      el("th", { scope: "row" }, el("button", {
+        type: "button", class: "pick", "data-window": window.start, "aria-pressed": String(window.start === selected),
+        "aria-label": `Follow ${span(window.start, window.end, zone)}`,
+      }, text)),
+      ...(counted ? [] : [figure(number(window.value))]),
+      figure(number(window.events)),
+      figure(number(window.events - window.inTail)),
+      figure(number(window.inTail)),
+      el("td", {}, status(window.status)),
+    );
+  }));
+}

@@ -1,0 +1,69 @@
+// The windows that a chart shows, made from a view's rows: pure functions.
+
+import { instantOf, wall } from "./clock.js";
+
+export const EVENTS = { name: "_events", kind: "events", describe: "number of events", exact: true };
+
+/** The measures that can be chosen; a view that does not count its events can be looked at by their number too. */
+export function measuresOf(view) {
+  return view.measures.some(({ kind }) => kind === "count") ? view.measures : [...view.measures, EVENTS];
+}
+
+/** start, end, value, events, inTail, status of each window, oldest first. */
+export function windowsOf(view, measure, rows, period) {
+  const windows = rows.map((row) => ({
+    start: Date.parse(row.window_start),
+    end: Date.parse(row.window_end),
+    value: row[measure.name],
+    events: row._events,
+    inTail: row._in_tail,
+    status: row._status,
+  }));
+  const ordered = windows.sort((one, other) => one.start - other.start);
+  return view.window.kind === "session" && joins(measure) ? byStart(ordered, joins(measure), period.grain, view.timezone) : ordered;
+}
+
+/** Whether the value of every window is its number of events, which base and tail share between them. */
+export const isCounted = (windows) => windows.length > 0 && windows.every(({ value, events }) => Number(value) === events);
+
+export function totals(windows) {
+  const sum = (of) => windows.reduce((total, window) => total + of(window), 0);
+  return { events: sum(({ events }) => events), inTail: sum(({ inTail }) => inTail) };
+}
+
+/** How many windows are final, provisional and revised. */
+export function statuses(windows) {
+  const counts = { final: 0, provisional: 0, revised: 0 };
+  for (const { status } of windows) counts[status] += 1;
+  return counts;
+}
+
+/** How values of several sessions make one; a quantile or a distinct count of several cannot be told from theirs. */
+function joins({ kind }) {
+  const add = (one, other) => Number(one ?? 0) + Number(other ?? 0);
+  const known = { count: add, events: add, sum: add, min: Math.min, max: Math.max };
+  return known[kind.replace(/_$/, "")] ?? null;
+}
+
+/** Sessions have a length of their own: they are counted where they begin. */
+function byStart(sessions, join, grain, zone) {
+  const step = grain * 1_000;
+  const found = new Map();
+  for (const session of sessions) {
+    const start = instantOf(Math.floor(wall(session.start, zone) / step) * step, zone);
+    const there = found.get(start);
+    found.set(start, there ? joined(there, session, join) : { ...session, start, end: start + step });
+  }
+  return [...found.values()];
+}
+
+function joined(one, other, join) {
+  const worst = ["provisional", "revised", "final"].find((status) => [one.status, other.status].includes(status));
+  return {
+    ...one,
+    value: join(one.value, other.value),
+    events: one.events + other.events,
+    inTail: one.inTail + other.inTail,
+    status: worst,
+  };
+}
