@@ -48,7 +48,7 @@ class Audit:
 
 def keep(settings: Settings, audit: Audit, validation: dict[str, Any], page: str) -> None:
     """Stores the result of an audit and its page, in the place of what was said of that day before."""
-    folder = f"{_site(settings)}/{_folder(audit.suite)}/{audit.day.isoformat()}"
+    folder = f"{site(settings)}/{_folder(audit.suite)}/{audit.day.isoformat()}"
     result = {
         "suite": audit.suite,
         "day": audit.day.isoformat(),
@@ -66,16 +66,16 @@ def keep(settings: Settings, audit: Audit, validation: dict[str, Any], page: str
 
 def build(settings: Settings) -> str:
     """Writes the index of all audited days, and removes pages that are no longer kept; the path of index.html."""
-    site = _site(settings)
+    root = site(settings)
     with _alone(settings):
         results = []
-        for _, of_suite in groupby(_results(site), key=lambda result: result["suite"]):
+        for _, of_suite in groupby(_results(root), key=lambda result: result["suite"]):
             ordered = _failed_first(of_suite)
             results += ordered[:KEPT]
             for result in ordered[KEPT:]:
-                documents.remove_folder(f"{site}/{_page(result)}")
-        documents.write(f"{site}/index.html", _index(_failed_first(results)))
-    return f"{site}/index.html"
+                documents.remove_folder(f"{root}/{_page(result)}")
+        documents.write(f"{root}/index.html", _index(_failed_first(results)))
+    return f"{root}/index.html"
 
 
 def _failed_first(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -103,11 +103,11 @@ def _row(result: dict[str, Any]) -> str:
     )
 
 
-def _results(site: str) -> Iterator[dict[str, Any]]:
-    for suite in documents.names(site):
+def _results(root: str) -> Iterator[dict[str, Any]]:
+    for suite in documents.names(root):
         if not suite.endswith(".html"):
-            for day in documents.names(f"{site}/{suite}"):
-                text = documents.read(f"{site}/{suite}/{day}/result.json")
+            for day in documents.names(f"{root}/{suite}"):
+                text = documents.read(f"{root}/{suite}/{day}/result.json")
                 if text is not None:
                     yield json.loads(text)
 
@@ -120,7 +120,8 @@ def _folder(suite: str) -> str:
     return suite.replace(" ", "-")
 
 
-def _site(settings: Settings) -> str:
+def site(settings: Settings) -> str:
+    """Where the site is, once there is one."""
     return settings.location("quality", "data_docs")
 
 

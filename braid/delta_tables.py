@@ -80,15 +80,18 @@ class Pinned:
         fragments = [form.make_fragment(f.path, system, self._partition(f.partition)) for f in files]
         return ds.FileSystemDataset(fragments, self.schema, form, system).to_table(columns=list(columns))
 
+    def parts(self, days: Any = None) -> list[tuple[date, Any]]:
+        """(day, file), of a table that is partitioned by day."""
+        return [(_keys(part)["day"], part) for part in self.dataset.get_fragments(filter=days)]
+
     def files_by_day(self) -> dict[str, date]:
-        """File -> the day that it is of, of a table that is partitioned by day."""
-        return {part.path: _keys(part)["day"] for part in self.dataset.get_fragments()}
+        """File -> the day that it is of."""
+        return {part.path: day for day, part in self.parts()}
 
     def throughs(self, days: Any = None) -> dict[date, datetime]:
         """Day -> the last epoch that it covers, from one row of each: all rows of a day say the same."""
         found: dict[date, datetime] = {}
-        for part in self.dataset.get_fragments(filter=days):
-            day = _keys(part)["day"]
+        for day, part in self.parts(days):
             if day not in found:
                 first = part.head(1, columns=["through"])["through"]
                 if len(first):

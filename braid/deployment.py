@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from braid import documents
@@ -142,7 +143,9 @@ def _iso(moment: date) -> str:
     return moment.isoformat()
 
 
+@lru_cache(maxsize=256)
 def _parsed(name: str, uri: str, text: str | None) -> Deployment:
+    """Kept, because those who follow a view look at its deployment twenty times a second."""
     if text is None:
         return Deployment(name)
     try:

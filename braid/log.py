@@ -25,6 +25,8 @@ PROPERTIES = {
     # Readers prune by day, and days are partitions: statistics of columns would take a tenth of ingest's time.
     "delta.dataSkippingNumIndexedCols": "0",
 }
+# Records that were rejected once and came back by the inbox: their places are those of an earlier row.
+INBOX_PARTITION = -1
 
 
 @dataclass(frozen=True)

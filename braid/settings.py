@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -65,6 +65,24 @@ class Settings(BaseSettings):
         timedelta(hours=1),
         gt=timedelta(0),
         description="how often a kappa view's tail is folded into its base",
+    )
+    serve_host: str = Field(
+        "127.0.0.1", min_length=1, description="address of `braid serve`; another than loopback needs a token"
+    )
+    serve_port: Port = Field(8471, description="port of `braid serve`")
+    serve_token: SecretStr = Field(
+        SecretStr(""), description="what clients of `braid serve` must send; empty: nothing, on loopback only"
+    )
+    serve_memory: str = Field(
+        "1g", pattern=r"^\d+[mg]$", description="memory for tables of `braid serve`, tails included"
+    )
+    serve_timeout: Duration = Field(
+        timedelta(seconds=10),
+        gt=timedelta(0),
+        description="the longest that `braid serve` works on a question",
+    )
+    serve_states: int = Field(
+        10_000_000, ge=1, description="the most states that `braid serve` merges for a question"
     )
     health_port: Port = Field(8470, description="port of `braid up` for /health and /metrics")
     strict: bool = Field(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
+from pydantic import SecretStr
 
 from braid.cli.app import app
 from braid.durations import format_duration
@@ -106,17 +107,26 @@ def settings_reference() -> str:
             f"`{PREFIX}{name.upper()}`",
             f"`{name}`",
             str(field.description),
-            _type(field.annotation),
-            f"`{shown}`" if shown != "" else "empty",
+            _type(field),
+            f"`{shown}`" if str(shown) else "empty",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
-def _type(annotation: Any) -> str:
+def _type(field: Any) -> str:
+    annotation = field.annotation
     if get_origin(annotation) is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(annotation))
-    names = {str: "text", int: "port, 1 to 65535", bool: "`true` or `false`", timedelta: "length of time"}
+    if annotation is int and any(getattr(each, "le", None) == 65535 for each in field.metadata):
+        return "port, 1 to 65535"
+    names = {
+        str: "text",
+        SecretStr: "text, never shown",
+        int: "number",
+        bool: "`true` or `false`",
+        timedelta: "length of time",
+    }
     return names[annotation]
 
 

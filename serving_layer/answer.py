@@ -166,7 +166,7 @@ def _answer(read: Snapshot, found: pa.Table, request: Request) -> Answer:
 
 def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.Table:
     """The first rows of each group, with their place in it; equal numbers are in the order of the other columns."""
-    apart = [_quoted(within)] if within in found.column_names else []
+    apart = [_quoted(within)] if within and within in found.column_names else []
     partition = f"PARTITION BY {apart[0]} " if apart else ""
     order = [f"{_quoted(ranking.by)} DESC NULLS LAST", *map(_quoted, found.column_names)]
     place = f"row_number() OVER ({partition}ORDER BY {', '.join(order)})"

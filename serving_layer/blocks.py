@@ -51,6 +51,12 @@ class Block:
         low, high = self._slice(since, until)
         return high - low
 
+    def values(self, name: str) -> list[Any]:
+        """The values that occur in a column."""
+        column = self._columns[name]
+        found = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
+        return [value for value in found.to_pylist() if value is not None]
+
     def _slice(self, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         if since is None and until is None:
             return 0, len(self)

@@ -1,6 +1,6 @@
 """A view held in memory at one moment: its base by day, its tail in pieces, and any part of both as a snapshot."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -50,6 +50,7 @@ class Held:
     mark: TailCommit | None
     base: Pinned | None
     files: Mapping[date, tuple[str, ...]]
+    rows: Mapping[date, int]
     through: Mapping[date, datetime]
 
     @property
@@ -108,9 +109,14 @@ class Held:
         )
 
     def cost(self, scope: Scope, level: timedelta | None = None) -> int:
-        """How many states a question reads, whatever their keys."""
-        blocks = [*self._blocks(scope, level), *(piece.block for piece in self.pieces)]
-        return sum(block.count(scope.since, scope.until) for block in blocks)
+        """About how many states a question merges, whatever their keys, without reading any."""
+        tail = sum(piece.block.count(scope.since, scope.until) for piece in self.pieces)
+        return tail + sum(self._cost_of_day(day, scope, level) for day in self.days(scope))
+
+    def levels(self) -> list[timedelta]:
+        """The lengths that the base's days are also kept in."""
+        window = self.view.window
+        return [level for level in LEVELS if isinstance(window, Fixed) and window.pane < level]
 
     def wanted(self, scope: Scope) -> dict[str, pa.Array]:
         """The values of keys that a question names, in the type that they have in the tables."""
@@ -129,12 +135,14 @@ class Held:
             day for day in self.files if (first is None or day >= first) and (last is None or day <= last)
         )
 
+    def tail_days(self) -> set[date]:
+        """The days of which the tail has events."""
+        return {day for piece in self.pieces for day in piece.block.values("day")}
+
     def block(self, day: date, level: timedelta | None = None) -> Block:
         """A day of the base; content decides its name, so that a day that is published anew is another block."""
-        place, files = self.version, self.files[day]
-        name = (place.view.name, place.number, files, level)
         load = partial(self._load, day) if level is None else partial(self._rolled, day, level)
-        return self.memory.block(name, load)
+        return self.memory.block(self._name(day, level), load)
 
     def with_commit(self, version: int, rows: pa.Table | None, mark: TailCommit | None) -> "Held":
         """After one more commit of the tail."""
@@ -145,7 +153,7 @@ class Held:
 
     def with_base(self, base: Pinned, changed: Iterable[date]) -> "Held":
         """After a publish of some days: rows of the tail that they cover leave it."""
-        days = pa.array(changed, pa.date32())
+        days = pa.array(list(changed), pa.date32())
         files = files_of(base)
         kept = {day: cut for day, cut in self.through.items() if day in files}
         through = kept | base.throughs(pc.field("day").isin(days))
@@ -154,7 +162,20 @@ class Held:
             for piece in self.pieces
             if len(rows := uncovered(piece.block.states(), through))
         )
-        return replace(self, base=base, files=files, through=through, pieces=pieces)
+        rows = {day: count for day, count in self.rows.items() if self.files.get(day) == files.get(day)}
+        rows |= rows_by_day(base, [day for day in files if day not in rows])
+        return replace(self, base=base, files=files, rows=rows, through=through, pieces=pieces)
+
+    def _name(self, day: date, level: timedelta | None) -> Hashable:
+        return self.version.view.name, self.version.number, self.files[day], level
+
+    def _cost_of_day(self, day: date, scope: Scope, level: timedelta | None) -> int:
+        block = self.memory.find(self._name(day, level))
+        if block is not None:
+            return block.count(scope.since, scope.until)
+        # A day that is not in memory is about as large as its files say, and smaller in longer panes.
+        rows, window = self.rows.get(day, 0), self.view.window
+        return int(rows * (window.pane / level)) if level and isinstance(window, Fixed) else rows
 
     def _blocks(self, scope: Scope, level: timedelta | None) -> list[Block]:
         return [self.block(day, level) for day in self.days(scope)]
@@ -178,7 +199,8 @@ def hold(version: Version, memory: Memory, tail: Pinned, base: Pinned | None) ->
     files = {} if base is None else files_of(base)
     rows = uncovered(tail.rows(tail_columns(version.view)), through)
     pieces = (Piece(_tier(len(rows)), Block(rows)),) if len(rows) else ()
-    return Held(version, memory, tail, tail.version, pieces, tail.mark(), base, files, through)
+    sizes = {} if base is None else rows_by_day(base, files)
+    return Held(version, memory, tail, tail.version, pieces, tail.mark(), base, files, sizes, through)
 
 
 def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:
@@ -186,6 +208,15 @@ def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:
     for file, day in base.files_by_day().items():
         by_day.setdefault(day, []).append(file)
     return {day: tuple(sorted(files)) for day, files in by_day.items()}
+
+
+def rows_by_day(base: Pinned, days: Iterable[date]) -> dict[date, int]:
+    """From the files' own footers: no row is read."""
+    found: dict[date, int] = {}
+    wanted = pc.field("day").isin(pa.array(list(days), pa.date32()))
+    for day, part in base.parts(wanted):
+        found[day] = found.get(day, 0) + part.count_rows()
+    return found
 
 
 def level_of(view: View, window: Window) -> timedelta | None:

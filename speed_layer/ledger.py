@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from braid import log as logs
 from braid.commits import Commit, Positions, commits
-from braid.log import Log
-from speed_layer import evidence, records
+from braid.log import INBOX_PARTITION, Log
+from speed_layer import evidence
 from speed_layer.evidence import Consumed, Evidence, Place
 from speed_layer.kafka import offsets
 from speed_layer.quarantine import requeued
@@ -72,7 +72,7 @@ class Ledger:
 def take_stock(spark: "SparkSession", log: Log) -> Ledger:
     """Reads the log, its commits, and the broker or the files, and closes the books."""
     rows = logs.read(spark, log)
-    held = rows.where(f"_partition <> {records.INBOX_PARTITION}")
+    held = rows.where(f"_partition <> {INBOX_PARTITION}")
     known = [commit for _, commit in commits(spark, log.table)]
     newest = known[0] if known else None
     if log.source.kafka_topic:
@@ -185,6 +185,6 @@ def _accounts(
 
 
 def _requeued(spark: "SparkSession", log: Log, rows: "DataFrame") -> dict[str, int]:
-    back = rows.where(f"_partition = {records.INBOX_PARTITION}")
+    back = rows.where(f"_partition = {INBOX_PARTITION}")
     accepted = back.where("_error is null").count()
     return {"sent": requeued(spark, log).count(), "accepted": accepted, "rejected": back.count() - accepted}

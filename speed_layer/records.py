@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from braid.commits import Positions
 from braid.errors import BraidError
-from braid.log import Log
+from braid.log import INBOX_PARTITION, Log
 from braid.settings import Settings
 from braid.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-INBOX_PARTITION = -1
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
 )

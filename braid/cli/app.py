@@ -20,6 +20,8 @@ COMMANDS = (
     "batch",
     "airflow",
     "query",
+    "serve",
+    "sql",
     "up",
 )
 

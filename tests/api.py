@@ -1,0 +1,34 @@
+"""The API as a server of its own, on a free port of this machine, over tables that a test writes."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from braid.settings import Settings
+from serving_layer.api import Around, Limits, create_app
+from serving_layer.hub import Hub
+from tests.conftest import free_port
+from tests.waiting import until
+
+
+@contextmanager
+def serving(
+    settings: Settings, around: Around | None = None, limits: Limits | None = None, **access: Any
+) -> Iterator[str]:
+    """The address of a server that lives as long as the block."""
+    app = create_app(Hub(settings, 1 << 28), around, limits, **access)
+    port = free_port()
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=2)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,333 @@
+"""The API gives the exact number, says where it comes from, and refuses what cannot be asked with the reason."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from braid import session, sliding, tumbling
+from braid.errors import SettingsError
+from braid.settings import Settings
+from braid.windows import Window
+from serving_layer.api import Around, Limits, create_app
+from serving_layer.hub import Hub
+from tests.api import serving
+from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
+from tests.waiting import until
+
+WINDOWS = {
+    "1 hour": tumbling("1 hour"),
+    "3 hours every hour": sliding("3 hours", every="1 hour"),
+    "session": session(gap="30 minutes"),
+}
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(home=str(home))
+
+
+def filled(settings: Settings, window: Window) -> Tables:
+    tables = Tables(settings, view_of(window))
+    tables.deploy()
+    for epoch in range(3):
+        tables.append(some_events(epoch, 40, MIDNIGHT + epoch * MINUTE))
+    tables.publish(MIDNIGHT.date(), MIDNIGHT + MINUTE)
+    return tables
+
+
+@pytest.fixture
+def tables(settings: Settings) -> Tables:
+    return filled(settings, tumbling("1 hour"))
+
+
+@pytest.fixture
+def client(tables: Tables) -> Iterator[httpx.Client]:
+    with serving(tables.settings) as address, httpx.Client(base_url=address) as client:
+        yield client
+
+
+def rows_of(answer: httpx.Response) -> dict[Any, dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    found = {}
+    for row in answer.json()["rows"]:
+        bounds = (datetime.fromisoformat(row.pop(name)) for name in ("window_start", "window_end"))
+        found[(row.pop("host"), *bounds)] = row
+    return found
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_numbers_are_those_of_all_events(settings: Settings, window: Window) -> None:
+    tables = filled(settings, window)
+    with serving(settings) as address:
+        assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
+        tables.append(some_events(9, 20, MIDNIGHT + 9 * MINUTE))
+        tables.publish(MIDNIGHT.date(), MIDNIGHT + 9 * MINUTE)
+        tables.collect()
+        until(lambda: rows_of(httpx.get(f"{address}/views/hits")) == tables.answer())
+
+
+def test_a_question_has_a_range_keys_an_order_and_a_page(client: httpx.Client, tables: Tables) -> None:
+    end = MIDNIGHT + timedelta(hours=12)
+    answer = client.get(
+        "/views/hits",
+        params={
+            "start": "2024-03-10",
+            "end": end.isoformat(),
+            "host": ["a", "b"],
+            "order": "-hits",
+            "limit": 3,
+        },
+    )
+    want = {
+        known: row
+        for known, row in tables.answer().items()
+        if known[0] in ("a", "b") and MIDNIGHT <= known[1] < end
+    }
+    found = rows_of(answer)
+    assert answer.json()["total"] == len(want)
+    assert found.items() <= want.items()
+    hits = [row["hits"] for row in found.values()]
+    assert hits == sorted((row["hits"] for row in want.values()), reverse=True)[:3]
+
+
+def test_a_grain_a_group_and_parts_can_be_asked_for(client: httpx.Client, tables: Tables) -> None:
+    (row,) = client.get("/views/hits?grain=7+days&group=&parts=true&end=2024-03-11").json()["rows"]
+    events = [event for event in tables.events if event.time < datetime.fromisoformat(row["window_end"])]
+    covered = [event for event in events if event.day == MIDNIGHT.date() and event.epoch <= MIDNIGHT + MINUTE]
+    assert (row["hits"], row["_events"], row["_in_tail"]) == (
+        len(events),
+        len(events),
+        len(events) - len(covered),
+    )
+
+
+def test_the_largest_are_ranked(client: httpx.Client, tables: Tables) -> None:
+    rows = client.get("/views/hits/top?by=hits&n=2").json()["rows"]
+    by_host: dict[Any, int] = {}
+    for event in tables.events:
+        by_host[event.host] = by_host.get(event.host, 0) + 1
+    assert [row["hits"] for row in rows] == sorted(by_host.values(), reverse=True)[:2]
+    assert [row["_rank"] for row in rows] == [1, 2]
+    assert {row["_rank"] for row in client.get("/views/hits/top?by=hits&per=window&n=1").json()["rows"]} == {
+        1
+    }
+
+
+def test_a_number_says_where_it_comes_from(client: httpx.Client, tables: Tables) -> None:
+    given = client.get("/views/hits/provenance").json()
+    covered = sum(
+        event.day == MIDNIGHT.date() and event.epoch <= MIDNIGHT + MINUTE for event in tables.events
+    )
+    assert (given["base"]["events"], given["tail"]["events"]) == (covered, len(tables.events) - covered)
+    assert given["base"]["cuts"] == [
+        {"first_day": "2024-03-10", "last_day": "2024-03-10", "through": "2024-03-10T00:01:00-05:00"}
+    ]
+    assert given["tail"]["epoch"] == "2024-03-10T00:02:00-05:00"
+    assert sum(given["windows"].values()) == len(tables.answer())
+    assert given["version"] == 1
+
+
+def test_the_same_rows_come_as_json_csv_and_arrow(client: httpx.Client) -> None:
+    plain = client.get("/views/hits").json()["rows"]
+    text = client.get("/views/hits", headers={"accept": "text/csv"})
+    assert text.headers["content-type"].startswith("text/csv")
+    read = list(csv.DictReader(io.StringIO(text.text)))
+    assert read == [{k: "" if v is None else str(v) for k, v in row.items()} for row in plain]
+    arrow = client.get("/views/hits", headers={"accept": "application/vnd.apache.arrow.stream"})
+    table = pa.ipc.open_stream(arrow.content).read_all()
+    assert [row["hits"] for row in table.to_pylist()] == [row["hits"] for row in plain]
+    assert arrow.headers["x-total-rows"] == str(len(plain))
+    assert client.get("/views/hits", headers={"accept": "image/png"}).status_code == 406
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "parameter", "says"),
+    [
+        ("/views/hitz", 404, "view", "Did you mean 'hits'"),
+        ("/views/hits?hots=a", 400, "hots", "Did you mean 'host'"),
+        ("/views/hits?start=yesterday", 400, "start", "not a time"),
+        ("/views/hits?start=2024-03-11&end=2024-03-10", 400, "end", "is not after"),
+        ("/views/hits?grain=7+minutes", 400, "grain", "7 minutes"),
+        ("/views/hits?order=-hots", 400, "order", "no column 'hots'"),
+        ("/views/hits?group=url", 400, "group", "'url' is not a key"),
+        ("/views/hits?where=nonsense", 400, "where", "KEY=VALUE"),
+        ("/views/hits?limit=-1", 400, "limit", "-1"),
+        ("/views/hits?limit=1000000000", 400, "limit", "1000000000"),
+        ("/views/hits?limit=many", 400, "limit", "many"),
+        ("/views/hits?parts=perhaps", 400, "parts", "perhaps"),
+        ("/views/hits/top?by=hots", 400, "by", "Did you mean 'hits'"),
+        ("/views/hits/top", 400, "by", "required"),
+        ("/views/hits/top?by=hits&n=0", 400, "n", "0"),
+        ("/views/hits/top?by=hits&per=century", 400, "per", "century"),
+        ("/views/hits/live?mode=loud", 400, "mode", "loud"),
+        ("/ledger/nothing", 404, "source", "'nothing'"),
+        ("/days/hitz", 404, "view", "hitz"),
+        ("/nowhere", 404, None, "/docs"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_the_parameter(
+    client: httpx.Client, path: str, status: int, parameter: str | None, says: str
+) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found = answer.json()
+    assert (found["status"], found.get("parameter")) == (status, parameter)
+    assert says in found["detail"]
+
+
+@pytest.mark.parametrize(
+    "text", ["' OR 1=1 --", '"; DROP TABLE states; --', "a' UNION SELECT 1", "\x00", "%", "𝔞" * 1000]
+)
+def test_a_value_is_a_value_whatever_it_looks_like(client: httpx.Client, text: str) -> None:
+    assert client.get("/views/hits", params={"host": text}).json()["rows"] == []
+    assert client.get("/views/hits", params={"order": text}).status_code in (200, 400)
+    assert client.get("/views/hits/top", params={"by": text}).status_code == 400
+    assert client.get("/views/hits").json()["total"] > 0
+
+
+def test_a_question_that_costs_too_much_is_refused_and_says_how_to_ask(tables: Tables) -> None:
+    with serving(tables.settings, limits=Limits(states=10)) as address:
+        answer = httpx.get(f"{address}/views/hits")
+        assert answer.status_code == 413
+        assert "shorter range" in answer.json()["detail"]
+        assert httpx.get(f"{address}/views/hits?start=2030-01-01").json()["rows"] == []
+
+
+def test_a_question_that_takes_too_long_is_given_up(tables: Tables) -> None:
+    with serving(tables.settings, limits=Limits(seconds=1e-9)) as address:
+        answer = httpx.get(f"{address}/views/hits")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_a_view_without_numbers_yet_says_how_to_get_them(home: Path) -> None:
+    with serving(Settings(home=str(home), definitions="examples.weblog")) as address:
+        answer = httpx.get(f"{address}/views/visits")
+        assert answer.status_code == 503
+        assert "`braid stream visits`" in answer.json()["detail"]
+        views = {view["name"]: view for view in httpx.get(f"{address}/views").json()["views"]}
+        assert views["visits"]["version"] is None
+        assert views["visits"]["window"]["gap_seconds"] == 1800
+
+
+def test_a_view_that_is_deployed_later_is_served_too(home: Path) -> None:
+    settings = Settings(home=str(home))
+    with serving(settings) as address:
+        assert httpx.get(f"{address}/views/hits").status_code == 404
+        tables = filled(settings, tumbling("1 hour"))
+        until(lambda: httpx.get(f"{address}/views/hits").status_code == 200)
+        assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
+
+
+def test_who_watches_is_told_what_moves(client: httpx.Client, tables: Tables) -> None:
+    with client.stream("GET", "/views/hits/live?host=a", timeout=30) as stream:
+        told = _events(stream)
+        assert next(told)[0] == "hello"
+        tables.append(
+            [Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE), Event(MIDNIGHT, "a", 5, MIDNIGHT + 5 * MINUTE)]
+        )
+        name, data = next(told)
+    assert name == "update"
+    key = ("a", MIDNIGHT, MIDNIGHT + timedelta(hours=1))
+    (row,) = data["rows"]
+    assert (row["host"], row["hits"], row["_change"]) == ("a", tables.answer()[key]["hits"], "changed")
+
+
+def test_the_dashboard_is_told_where_all_views_stand(client: httpx.Client, tables: Tables) -> None:
+    with client.stream("GET", "/live", timeout=30) as stream:
+        told = _events(stream)
+        first = next(data for name, data in told if name == "views")
+        tables.append([Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE)])
+        second = next(data for name, data in told if name == "views")
+    assert second["hits"]["tail_version"] == first["hits"]["tail_version"] + 1
+
+
+def _events(stream: httpx.Response) -> Iterator[tuple[str, Any]]:
+    name = ""
+    for line in stream.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+def test_another_address_than_loopback_needs_a_token(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="BRAID_SERVE_TOKEN"):
+        create_app(Hub(settings, 1 << 20), host="0.0.0.0")
+
+
+def test_with_a_token_nobody_asks_without_it(tables: Tables) -> None:
+    with serving(tables.settings, token="a long secret") as address:
+        refused = httpx.get(f"{address}/views")
+        assert (refused.status_code, refused.json()["parameter"]) == (401, "Authorization")
+        for wrong in ("Bearer no", "Bearer", "Basic a long secret", "Bearer \xe9"):
+            given = {"authorization": wrong.encode("latin-1")}
+            assert httpx.get(f"{address}/views", headers=given).status_code == 401  # type: ignore[arg-type]
+        assert (
+            httpx.get(f"{address}/views", headers={"authorization": "Bearer a long secret"}).status_code
+            == 200
+        )
+        assert httpx.get(f"{address}/health").status_code == 200
+        with httpx.Client(base_url=address) as browser:
+            page = browser.get("/?token=a+long+secret")
+            assert "HttpOnly" in page.headers["set-cookie"]
+            assert "SameSite=Strict" in page.headers["set-cookie"]
+
+
+def test_a_page_of_another_host_cannot_ask_under_its_own_name(client: httpx.Client) -> None:
+    assert client.get("/views", headers={"host": "evil.example"}).status_code == 421
+    assert (
+        "access-control-allow-origin"
+        not in client.get("/views", headers={"origin": "http://evil.example"}).headers
+    )
+
+
+def test_every_answer_forbids_what_a_page_does_not_need(client: httpx.Client) -> None:
+    for path in ("/", "/docs", "/views", "/nowhere"):
+        assert "default-src 'self'" in client.get(path).headers["content-security-policy"]
+
+
+def test_the_document_is_shown_without_asking_another_host(client: httpx.Client) -> None:
+    page = client.get("/docs").text
+    assert "//" not in page.replace("<!doctype", "")
+    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "plotly.min.js", "docs.js"):
+        assert client.get(f"/assets/{asset}").status_code == 200
+    document = client.get("/openapi.json").json()
+    assert document["paths"]["/views/{view}"]["get"]["parameters"]
+
+
+def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None:
+    around = Around(
+        days=lambda view: [{"day": "2024-03-10", "state": "stale"}], metrics=lambda: "braid_process_up 1\n"
+    )
+    with serving(tables.settings, around) as address:
+        assert httpx.get(f"{address}/health").json() == {"alive": True}
+        ready = httpx.get(f"{address}/ready").json()
+        assert (ready["ready"], ready["views"]["hits"]["version"]) == (True, 1)
+        assert httpx.get(f"{address}/days/hits").json()["days"] == [{"day": "2024-03-10", "state": "stale"}]
+        httpx.get(f"{address}/views/hits")
+        text = httpx.get(f"{address}/metrics").text
+    assert "braid_process_up 1" in text
+    assert 'braid_answer_seconds_count{route="/views/{view}"} 1' in text
+    assert "braid_serving_memory_limit_bytes 268435456" in text
+
+
+def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables: Tables) -> None:
+    other = Tables(tables.settings, view_of(tumbling("1 hour"), name="other"))
+    other.deploy()
+    other.append(some_events(1, 5, MIDNIGHT))
+    with serving(tables.settings) as address:
+        log = Path(other.place.tail, "_delta_log", f"{1:020d}.json")
+        log.write_text("{ this is no commit")
+        until(lambda: httpx.get(f"{address}/ready").status_code == 503)
+        assert list(httpx.get(f"{address}/ready").json()["problems"]) == ["other"]
+        assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
+        assert rows_of(httpx.get(f"{address}/views/other")) == other.answer()
