@@ -5,13 +5,13 @@ Only the stream folds, between its micro-batches and under their lock: two write
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from braid.commits import BaseCommit, described
+from braid.commits import BaseCommit, TailCommit, described
 from braid.errors import BraidError
 from braid.frames import timestamp
 from braid.logs import Log as Logger
@@ -38,6 +38,8 @@ class Folding:
 
     writer: TailWriter
     files: Counter[datetime] = field(default_factory=Counter)
+    # Epochs that one batch or one fold wrote: they have one row per pane and keys.
+    whole: set[datetime] = field(default_factory=set)
     tail_version: int = -1
     base_version: int = -1
     base_through: datetime | None = None
@@ -92,10 +94,16 @@ class Folding:
 
     def _catch_up(self) -> None:
         for done in transactions(Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1):
-            self.files.update(epoch_of_value(values["epoch"]) for values in done.added)
             self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
+            added = [epoch_of_value(values["epoch"]) for values in done.added]
+            merged = {
+                epoch for epoch in added if self.files[epoch] <= 0 and TailCommit.from_json(done.metadata)
+            }
+            self.whole = self.whole - set(added) | merged
+            self.files.update(added)
             self.tail_version = done.version
         self.files = +self.files
+        self.whole &= self.files.keys()
 
     def _base_changed(self) -> bool:
         return newest_version(Storage(self.writer.spark), self.writer.tables.base) != self.base_version
@@ -117,9 +125,12 @@ class Folding:
         if published:
             there = base_states(view, base).where(F.col("day").isin(days)).select(*shared)
             parts, before = there.unionByName(parts), before + totals(there)
-        folded = merge(view, parts, totals=(LATE,)).withColumn("through", F.lit(cut))
-        folded = folded.select(*base_columns(view)).repartition(F.col("day"))
-        with unchanged(self._name("base"), before, folded) as checked:
+        copied = not published and self._is_whole(cut, before)
+        states = parts if copied else merge(view, parts, totals=(LATE,))
+        folded = (
+            states.withColumn("through", F.lit(cut)).select(*base_columns(view)).repartition(F.col("day"))
+        )
+        with nullcontext(folded) if copied else unchanged(self._name("base"), before, folded) as checked:
             writer = checked.write.format("delta").mode("overwrite" if days else "append")
             if days:
                 writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
@@ -127,6 +138,14 @@ class Folding:
         self.base_through, self.base_version = cut, newest_version(Storage(spark), tables.base) or 0
         logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
         self._forget(cut)
+
+    def _is_whole(self, cut: datetime, found: "Totals") -> bool:
+        """Whether what is up to a cut has one row per pane and keys already, and every event that its batch counted.
+
+        History that was read in one batch does: it is copied. What there is any doubt about is merged and checked.
+        """
+        merged = {epoch for epoch in self.files if epoch <= cut} == {cut} and cut in self.whole
+        return merged and found == Totals(self.writer.counts.history)
 
     def _forget(self, cut: datetime) -> None:
         """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""

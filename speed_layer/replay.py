@@ -96,9 +96,8 @@ class _Rounds:
     def __init__(self, job: StreamJob, watch: Watch, stop: threading.Event) -> None:
         self.job, self.watch, self.stop = job, watch, stop
         self.began, self.events, self.known = time.monotonic(), 0, -1
-        rows = logs.read(job.spark, job.log)
-        self.total = rows.count()
-        self.days = rows.select("day").distinct().count()
+        by_day = logs.read(job.spark, job.log).groupBy("day").count().collect()
+        self.total, self.days = sum(row["count"] for row in by_day), len(by_day)
 
     def run(self) -> None:
         for number in range(MOST_ROUNDS):

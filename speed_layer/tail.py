@@ -36,9 +36,10 @@ FEW = 20
 
 @dataclass
 class Counts:
-    """What a writer has seen since it began, for people who watch it."""
+    """What a writer has seen since it began; `history` are the events up to the replay's cut."""
 
     events: int = 0
+    history: int = 0
     late: int = 0
     revised: int = 0
 
@@ -163,6 +164,7 @@ class TailWriter(BatchWriter):
     ) -> "tuple[DataFrame, tuple[Observation, ...]]":
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
         from pyspark.sql import Observation
+        from pyspark.sql import functions as F
 
         if arrived == 0:
             return self.nothing(), ()
@@ -170,10 +172,13 @@ class TailWriter(BatchWriter):
             rows = rows.where(f"day >= date'{self.from_day}'")
         if arrived is not None and arrived <= SMALL:
             rows = rows.coalesce(1)
+        if self.replay_cut is not None:
+            # Before they are grouped: history is one state per pane and keys, however many epochs it came in.
+            rows = rows.withColumn("_epoch", F.expr(f"greatest(_epoch, {timestamp(self.replay_cut)})"))
         events = view_events(self.view, rows, lookups.table_of)
         if self._prepare is None:
             self._prepare = preparation(self.view, events.schema, extra=("_epoch",))
-            self._observed = observed(self.view)
+            self._observed = observed(self.view, self.replay_cut)
         in_events, in_states = Observation(), Observation()
         states = self._prepare(events.observe(in_events, *self._observed[0])).selectExpr(
             *self._tail_columns()
@@ -181,17 +186,15 @@ class TailWriter(BatchWriter):
         return states.observe(in_states, *self._observed[1]), (in_events, in_states)
 
     def _tail_columns(self) -> list[str]:
-        """The tail's columns as SQL over prepared states: history goes under its cut, and late events are counted.
+        """The tail's columns as SQL over prepared states; late events are counted.
 
         Late are events that came after their window was final; history that is replayed is not judged.
         """
         border = late_before(self.view, watermark(self.view, self.seen))
         is_late = f"{bounds(self.view)[-1]} < {timestamp(border)}" if border is not None else "false"
-        epoch = "_epoch"
         if self.replay_cut is not None:
-            epoch = f"greatest(_epoch, {timestamp(self.replay_cut)})"
             is_late += f" and _epoch > {timestamp(self.replay_cut)}"
-        computed = {"epoch": epoch, LATE: f"if({is_late}, {EVENTS.state_name}, 0L)"}
+        computed = {"epoch": "_epoch", LATE: f"if({is_late}, {EVENTS.state_name}, 0L)"}
         return [
             f"{computed[name]} as {name}" if name in computed else quote(name)
             for name in tail_columns(self.view)
@@ -213,6 +216,7 @@ class TailWriter(BatchWriter):
         # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
         in_events, in_states = (cast(Any, observation._jo).getAsJava() for observation in observations)
         self.counts.events += in_events.get("events")
+        self.counts.history += in_events.get("history")
         self.counts.late += in_states.get("late") or 0
         self.counts.revised += in_states.get("revised")
         if (seen := in_events.get("seen")) is not None:
@@ -234,14 +238,14 @@ def newest_tail_commit(spark: Any, tables: ViewTables) -> TailCommit | None:
     return next((commit for _, commit in found), None)
 
 
-def observed(view: View) -> "tuple[list[Column], list[Column]]":
+def observed(view: View, cut: datetime | None) -> "tuple[list[Column], list[Column]]":
     """What is counted on the way: of a batch's events, and of its states."""
     from pyspark.sql import functions as F
 
     seen = F.unix_micros(F.max(quote(view.source.event_time)))
-    late = F.col(LATE)
+    late, is_history = F.col(LATE), F.expr(f"_epoch <= {timestamp(cut)}") if cut else F.lit(False)
     return (
-        [F.count(F.lit(1)).alias("events"), seen.alias("seen")],
+        [F.count(F.lit(1)).alias("events"), F.count_if(is_history).alias("history"), seen.alias("seen")],
         [F.sum(late).alias("late"), F.count_if(late > 0).alias("revised")],
     )
 
