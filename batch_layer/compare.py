@@ -9,7 +9,7 @@ from batch_layer.plan import ALL, Days, plan
 from batch_layer.recompute import day_rows, recompute
 from braid import deployment
 from braid.log import Log
-from braid.merged import served_states
+from braid.served import served_states
 from braid.parity import Parity, compare_states
 from braid.settings import Settings
 from braid.view import View

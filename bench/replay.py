@@ -16,7 +16,7 @@ from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, s
 from bench.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
 from braid.log import Log
-from braid.merged import recomputed_states, served_states
+from braid.served import recomputed_states, served_states
 from braid.settings import Settings
 from braid.spark import spark_session
 from braid.view_tables import LATE, ViewTables, base_columns

@@ -1,5 +1,7 @@
 """One definition of each number: what a user's file of sources and views imports."""
 
+from typing import TYPE_CHECKING, Any
+
 from braid.gates import (
     AddsUp,
     Arrived,
@@ -37,6 +39,9 @@ from braid.source import Source
 from braid.view import View
 from braid.windows import all_time, session, sliding, tumbling
 
+if TYPE_CHECKING:
+    from braid.served import merged
+
 __all__ = [
     "AddsUp",
     "Arrived",
@@ -62,6 +67,7 @@ __all__ = [
     "max_",
     "mean",
     "median",
+    "merged",
     "min_",
     "mode",
     "percentile",
@@ -72,3 +78,12 @@ __all__ = [
     "sum_",
     "tumbling",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`braid.merged` needs Spark, and a file of definitions must be read without it."""
+    if name == "merged":
+        from braid.served import merged
+
+        return merged
+    raise AttributeError(f"module 'braid' has no attribute {name!r}")

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
+from braid.calendar import needs_no_zone
 from braid.errors import BraidError
 from braid.names import FrozenMap, suggest
 from braid.view import View
@@ -92,7 +93,8 @@ def parse_request(
     with naming("group"):
         kept = None if group is None else _parse_group(view, group)
     with naming("order"):
-        by = _parse_order(columns_of(view, window, kept), order)
+        keys = view.keys if kept is None else kept
+        by = _parse_order(columns_of(view, window, kept), keys, order)
     return Request(since, until, chosen, grain, by, limit, offset, kept)
 
 
@@ -127,13 +129,14 @@ def scope_of(view: View, request: Request) -> Scope:
     """The rows that the windows of a request are made of.
 
     A window that begins in [start, end) has no pane before it, and its last one begins before its end; local time
-    makes a window up to some hours longer than its size. Sessions may reach any number of days in both directions:
-    of them all times are needed.
+    makes a window up to some hours longer than its size, where it has a say. Sessions may reach any number of days in
+    both directions: of them all times are needed.
     """
     window = view.window.read_as(request.grain)
     if not isinstance(window, Fixed):
         return Scope(keys=request.where)
-    until = None if request.end is None else request.end + window.size + DAY
+    reach = window.size - window.every + (timedelta(0) if needs_no_zone(window.every) else window.every + DAY)
+    until = None if request.end is None else request.end + reach
     return Scope(request.start, until, request.where)
 
 
@@ -185,7 +188,9 @@ def _parse_where(view: View, texts: Sequence[str]) -> dict[str, Wanted]:
     return found
 
 
-def _parse_order(columns: Sequence[str], text: str | None) -> tuple[tuple[str, str], ...]:
+def _parse_order(
+    columns: Sequence[str], keys: Sequence[str], text: str | None
+) -> tuple[tuple[str, str], ...]:
     """ "-hits,url" -> by hits, largest first, then by url. What is left equal is ordered by window and keys."""
     chosen = []
     for part in (text or "").replace(" ", "").split(","):
@@ -197,6 +202,5 @@ def _parse_order(columns: Sequence[str], text: str | None) -> tuple[tuple[str, s
         if name:
             chosen.append((name, "descending" if part.startswith("-") else "ascending"))
     names = [name for name, _ in chosen]
-    first = [name for name in ("window_start",) if name in columns]
-    rest = [name for name in (*first, *columns) if name not in names]
-    return (*chosen, *((name, "ascending") for name in dict.fromkeys(rest)))
+    rest = [name for name in ("window_start", *keys, "window_end") if name in columns and name not in names]
+    return (*chosen, *((name, "ascending") for name in rest))

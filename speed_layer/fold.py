@@ -15,7 +15,7 @@ from braid.commits import BaseCommit, TailCommit, described
 from braid.errors import BraidError
 from braid.frames import timestamp
 from braid.logs import Log as Logger
-from braid.merged import base_states, beyond
+from braid.served import base_states, beyond
 from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.storage import Storage

@@ -7,7 +7,7 @@ from braid import deployment
 from braid.check import empty_base
 from braid.events import read_lookup
 from braid.lookup import Lookup
-from braid.merged import base_states
+from braid.served import base_states
 from braid.settings import Settings
 from braid.states.spark import present
 from braid.storage import Storage

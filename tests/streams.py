@@ -11,7 +11,7 @@ from braid.commits import Commit
 from braid.events import log_schema
 from braid.frames import no_rows
 from braid.log import Log
-from braid.merged import recomputed_states, served_states
+from braid.served import recomputed_states, served_states
 from braid.settings import Settings
 from braid.view import View
 from braid.view_tables import ViewTables, bounds

@@ -51,7 +51,21 @@ def query(
         list[str] | None,
         typer.Option(help="KEY=VALUE, or 'KEY is null'; several values of one key are alternatives."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Keys to tell rows apart by, such as url,status; '' for none: the others are merged."
+        ),
+    ] = None,
     grain: Annotated[str | None, typer.Option(help="Windows of this length instead, such as 1h.")] = None,
+    top: Annotated[
+        str | None, typer.Option(metavar="MEASURE", help="The rows with the largest numbers of this measure.")
+    ] = None,
+    per: Annotated[
+        Literal["window", "range"],
+        typer.Option(help="With --top: of each window, or of the range as a whole."),
+    ] = "range",
+    n: Annotated[int, typer.Option("-n", min=1, help="With --top: so many rows.")] = 10,
     order: Annotated[
         str | None, typer.Option(help="Columns to order by, such as -hits,url: '-' is largest first.")
     ] = None,
@@ -68,17 +82,22 @@ def query(
 
     Example: `braid query page_traffic --where url=/ --grain 1h --order -hits --limit 10`
     """
-    from serving_layer.answer import ask, document
+    from serving_layer.answer import ask, ask_top, document
     from serving_layer.reader import FromTables, active_version
-    from serving_layer.request import parse_request
+    from serving_layer.request import parse_ranking, parse_request
 
     settings = current_settings()
     version = active_version(settings, name)
     shown = ROWS_FOR_PEOPLE if limit is None and not json else limit
     request = parse_request(
-        version.view, start=start, end=end, where=where or (), grain=grain, order=order, limit=shown, offset=offset
+        version.view, start=start, end=end, where=where or (), group=group, grain=grain, order=order,
+        limit=shown, offset=offset,
     )  # fmt: skip
-    answer = document(ask(FromTables(settings, version), request))
+    reading = FromTables(settings, version)
+    found = (
+        ask_top(reading, request, parse_ranking(version.view, top, n, per)) if top else ask(reading, request)
+    )
+    answer = document(found)
     with a_closed_pipe_is_the_end():
         if json:
             print_json(answer)

@@ -1,5 +1,6 @@
 """`braid up` and `braid status`: everything under one supervisor, and how it is doing."""
 
+import socket
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from braid.status import (
     under_supervision,
 )
 
+SERVING = "serving"
+
 if TYPE_CHECKING:
     from infra.children import Startable
 
@@ -39,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up() -> None:
-    """Run everything until Ctrl-C or SIGTERM: the broker (if embedded), ingest and all streams.
+    """Run everything until Ctrl-C or SIGTERM: the broker (if embedded), ingest, all streams, and serving.
 
     What dies is started again, after 1 s, 2 s, 4 s and so on up to a minute. http://127.0.0.1:8470/health says whether
     all is well (200 or 503, with the reasons), /metrics says it to Prometheus; BRAID_HEALTH_PORT is another port.
@@ -73,11 +76,21 @@ def _children(settings: Settings, definitions: Definitions) -> "list[Startable]"
     children.append(
         Child(ENGINE, _braid("stream", "--ingest"), ready=lambda: _has_reported(settings, ENGINE))
     )
+    children.append(Child(SERVING, _braid("serve"), ready=lambda: _answers(settings)))
     return children
 
 
 def _braid(*arguments: str) -> tuple[str, ...]:
     return (str(Path(sys.executable).with_name("braid")), *arguments)
+
+
+def _answers(settings: Settings) -> bool:
+    """Whether somebody listens where serving is to listen."""
+    try:
+        with socket.create_connection((settings.serve_host, settings.serve_port), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
 def _has_reported(settings: Settings, process: str) -> bool:

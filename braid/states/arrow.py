@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from braid.calendar import needs_no_zone, windows_of
 from braid.states import state_columns
-from braid.windows import Fixed, Session
+from braid.windows import Fixed, Session, Window
 
 if TYPE_CHECKING:
     from braid.view import View
@@ -37,21 +37,38 @@ def merge(view: "View", states: pa.Table, by: Sequence[str] = ("day",)) -> pa.Ta
 def present(view: "View", states: pa.Table, grain: str | None = None) -> pa.Table:
     """Numbers per (keys, window): keys, window_start and window_end (but for all time), measures."""
     window = view.window.read_as(grain)
-    with cursor() as database:
-        database.register("states", _with_times_as_numbers(states))
-        if isinstance(window, Session):
-            merged = _with_session_bounds(_sessions(view, states, (), window.gap, database), window.gap)
-        elif isinstance(window, Fixed):
-            database.register("windows", _windows(states, window, ZoneInfo(view.source.timezone)))
-            group = [*view.keys, "window_start", "window_end"]
-            merged = _merged(view, states, group, "states JOIN windows USING (pane)", database)
-        else:
-            merged = _merged(view, states, view.keys, "states", database)
+    merged = _alone(view, states, window) if len(states) == 1 else _together(view, states, window)
     bounds = [name for name in ("window_start", "window_end") if name in merged.column_names]
     columns = {name: merged[name] for name in (*view.keys, *bounds)}
     for name, measure in view.measures.items():
         columns[name] = measure.present_arrow(_one_array(merged[measure.state_name]))
     return pa.table(columns)
+
+
+def _together(view: "View", states: pa.Table, window: Window) -> pa.Table:
+    """One state per (keys, window)."""
+    with cursor() as database:
+        database.register("states", _with_times_as_numbers(states))
+        if isinstance(window, Session):
+            return _with_session_bounds(_sessions(view, states, (), window.gap, database), window.gap)
+        if isinstance(window, Fixed):
+            database.register("windows", _windows(states, window, ZoneInfo(view.source.timezone)))
+            group = [*view.keys, "window_start", "window_end"]
+            return _merged(view, states, group, "states JOIN windows USING (pane)", database)
+        return _merged(view, states, view.keys, "states", database)
+
+
+def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
+    """One state is its own merge: the most common question needs no database."""
+    if isinstance(window, Session):
+        return _with_session_bounds(state, window.gap)
+    if isinstance(window, Fixed):
+        windows = _windows(state, window, ZoneInfo(view.source.timezone))
+        copies = state.take(pa.array(np.zeros(len(windows), np.int64)))
+        for name in ("window_start", "window_end"):
+            copies = copies.append_column(name, windows[name].cast(INSTANT))
+        return copies
+    return state
 
 
 @cache

@@ -1,142 +1,168 @@
 // Draws the charts with Plotly: a quiet template, and one function for each chart.
 
-import { duration, number, percent, share } from "./format.js";
 import { span, ticks } from "./clock.js";
-import { tone, blend } from "./tones.js";
+import { elapsed, number, percent, share } from "./format.js";
+import { blend, tone } from "./tones.js";
 
 const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false };
+const FEWEST_BARS = 12;
 let script = null;
 
 /** The live chart: events in two shades where they are counted, any other measure as a line. */
-export async function drawSeries(node, { windows, counted, label, period, zone, selected, watermark, choose }) {
-  const traces = counted ? bars(windows, zone, selected) : line(windows, label, zone, selected, period.grain * 1_000);
+export async function drawSeries(node, shown) {
+  const { windows, counted, period, zone, watermark, choose } = shown;
   const marks = ticks(period.start, period.end, zone, node.clientWidth < 500 ? 5 : 10);
-  await draw(node, traces, {
+  await draw(node, counted ? bars(windows, shown) : line(windows, shown), {
     barmode: "stack",
     bargap: 0,
     xaxis: {
-      type: "linear", range: [period.start, period.end], tickvals: marks.map(({ at }) => at), ticktext: marks.map((mark) => mark.label),
-      showgrid: false, ticks: "outside", ticklen: 4,
+      type: "linear", range: [period.start, period.end], showgrid: false, ticks: "outside", ticklen: 4,
+      tickvals: marks.map(({ at }) => at), ticktext: marks.map(({ label }) => label),
     },
-    yaxis: { rangemode: "tozero", nticks: 6, tickformat: "~s" },
-    shapes: watermarkLine(watermark, period),
-    annotations: watermarkWord(watermark, period),
+    yaxis: { rangemode: "tozero", ...valueTicks(windows, counted) },
+    ...watermarkIn(watermark, period),
   });
   // Plotly keeps listeners on the node: the one of the last drawing must not stay beside this one.
-  node.removeAllListeners?.("plotly_click");
-  node.on?.("plotly_click", ({ points }) => choose(points[0].customdata[0]));
+  node.removeAllListeners("plotly_click");
+  node.on("plotly_click", ({ points }) => choose(points[0].customdata[0]));
 }
 
 /** Day by day, the share of groups that were served right before the day was published. */
 export async function drawAccuracy(node, days) {
   const shares = days.map((day) => day.share * 100);
-  const lowest = Math.min(...shares);
+  const missing = 100 - Math.min(...shares);
   await draw(node, [{
-    type: "scatter", mode: "lines+markers", x: days.map(({ day }) => day), y: shares,
-    line: { color: tone("base"), width: 2 }, marker: { color: tone("base"), size: 7 },
+    ...curve(days.map(({ day }) => day), shares),
     customdata: days.map((day) => [percent(day.share), number(day.equal), number(day.groups)]),
     hovertemplate: "%{x}<br>%{customdata[0]} equal: %{customdata[1]} of %{customdata[2]} groups<extra></extra>",
   }], {
-    xaxis: { type: "category", showgrid: false, nticks: 8 },
+    xaxis: { type: "category", showgrid: false, nticks: node.clientWidth < 500 ? 4 : 8, tickangle: 0 },
     // From just below the lowest share: at a scale from 0, all that there is to see is a line at the top.
-    yaxis: { range: [Math.max(0, lowest - Math.max(0.05, (100 - lowest) * 0.4)), 100 + Math.max(0.01, (100 - lowest) * 0.12)], ticksuffix: " %", nticks: 5 },
+    yaxis: {
+      range: [Math.max(0, 100 - Math.max(0.05, missing * 1.4)), 100 + Math.max(0.01, missing * 0.12)],
+      ticksuffix: " %", nticks: 5,
+    },
   });
 }
 
 /** How much of the final number was there so long after the window had ended. */
 export async function drawCompleteness(node, points) {
-  const labels = points.map(({ after_seconds: seconds }) => (seconds ? duration(seconds) : "at once"));
+  const labels = points.map(({ after_seconds: seconds }) => (seconds ? elapsed(seconds) : "at once"));
   const shares = points.map((point) => point.share * 100);
   await draw(node, [{
-    type: "scatter", mode: "lines+markers", x: labels, y: shares, fill: "tozeroy", fillcolor: tone("wash"),
-    line: { color: tone("base"), width: 2, shape: "hv" }, marker: { color: tone("base"), size: 7 },
+    ...curve(labels, shares), fill: "tozeroy", fillcolor: tone("wash"),
     customdata: points.map((point) => percent(point.share)),
-    hovertemplate: "%{x} after the window's end<br>%{customdata} of its events<extra></extra>",
+    hovertemplate: "%{x} after the window’s end<br>%{customdata} of its events<extra></extra>",
   }], {
-    xaxis: { type: "category", showgrid: false },
-    yaxis: { range: [Math.max(0, Math.floor((Math.min(...shares) - 5) / 10) * 10), 102], ticksuffix: " %", nticks: 5 },
+    xaxis: { type: "category", showgrid: false, tickangle: 0, range: [-0.15, points.length - 0.85] },
+    yaxis: { range: [Math.max(0, Math.floor(Math.min(...shares) / 10 - 1) * 10), 102], ticksuffix: " %", nticks: 5 },
   });
 }
 
-function bars(windows, zone, selected) {
-  const side = (name, color, of) => ({
+function curve(x, y) {
+  const color = tone("base");
+  return { type: "scatter", mode: "lines+markers", x, y, line: { color, width: 2 }, marker: { color, size: 7 } };
+}
+
+/** Thousands are shortened; there is no half of an event, and no "500m". */
+function valueTicks(windows, counted) {
+  const most = Math.max(...windows.map(({ value }) => Number(value)).filter(Number.isFinite), 0);
+  if (counted && most < 6) return { dtick: 1 };
+  return { nticks: 6, tickformat: most < 1_000 ? ",~r" : "~s" };
+}
+
+function bars(windows, { zone, selected, period }) {
+  // A few windows of a day each are bars too, and not walls.
+  const widest = (period.end - period.start) / FEWEST_BARS;
+  const says = ({ events, inTail }) =>
+    [`<b>${number(events)} events</b>`, `base ${number(events - inTail)} | tail ${number(inTail)}`];
+  const side = (name, of) => ({
     type: "bar", name,
-    x: windows.map(({ start, end }) => (start + end) / 2),
+    x: windows.map(middle),
     y: windows.map(of),
-    width: windows.map(({ start, end }) => (end - start) * 0.86),
-    marker: { color, opacity: opacities(windows, selected), line: { width: 0 } },
-    ...hover(windows, zone, (window) => [`<b>${number(window.events)} events</b>`, `base ${number(window.events - window.inTail)} | tail ${number(window.inTail)}`]),
+    width: windows.map(({ start, end }) => Math.min((end - start) * 0.86, widest)),
+    marker: {
+      color: tone(name),
+      opacity: windows.map(({ start }) => (selected === null || selected === start ? 1 : 0.35)),
+    },
+    ...hover(windows, zone, says),
   });
-  return [
-    side("base", tone("base"), ({ events, inTail }) => events - inTail),
-    side("tail", tone("tail"), ({ inTail }) => inTail),
-  ];
+  return [side("base", ({ events, inTail }) => events - inTail), side("tail", ({ inTail }) => inTail)];
 }
 
-function line(windows, label, zone, selected, grain) {
-  const drawn = withBreaks(windows, grain);
-  const of = (window) => (window.value === null ? null : Number(window.value));
+function line(windows, { label, zone, selected, period }) {
+  const drawn = withBreaks(windows, period.grain * 1_000);
+  const inTail = (window) => share(window.inTail, window.events);
+  const says = (window) => [
+    `<b>${label} ${number(window.value)}</b>`,
+    `${number(window.events)} events, ${percent(inTail(window))} in the tail`,
+  ];
   return [{
     type: "scatter", mode: windows.length > 300 ? "markers" : "lines+markers", name: label,
-    x: drawn.map(({ start, end }) => (start + end) / 2),
-    y: drawn.map(of),
+    x: drawn.map(middle),
+    y: drawn.map(({ value }) => (value === null ? null : Number(value))),
     line: { color: tone("line"), width: 1.5 },
     marker: {
-      size: drawn.map(({ start }) => (start === selected ? 11 : 7)),
-      color: drawn.map((window) => blend(tone("base"), tone("tail"), share(window.inTail, window.events))),
+      size: drawn.map(({ start }) => (start === selected ? 12 : 7)), opacity: 1,
+      color: drawn.map((window) => blend(tone("base"), tone("tail"), inTail(window))),
       line: { width: 1, color: tone("surface") },
     },
-    ...hover(drawn, zone, (window) => [`<b>${label} ${number(window.value)}</b>`, `${number(window.events)} events, ${percent(share(window.inTail, window.events))} in the tail`]),
+    ...hover(drawn, zone, says),
   }];
 }
+
+const middle = ({ start, end }) => (start + end) / 2;
 
 /** A line over windows without events would say that there was something. */
 function withBreaks(windows, grain) {
   return windows.flatMap((window, i) => {
     const next = windows[i + 1];
     const gap = next && next.start - window.start > grain * 1.5 && next.start > window.end;
-    return gap ? [window, { start: window.end, end: window.end, value: null, events: 0, inTail: 0, status: "final" }] : [window];
+    return gap ? [window, { ...window, start: window.end, value: null }] : [window];
   });
 }
 
 function hover(windows, zone, says) {
+  const text = (window) => [span(window.start, window.end, zone), ...says(window), window.status].join("<br>");
   return {
-    customdata: windows.map((window) => [window.start, [span(window.start, window.end, zone), ...says(window), window.status].join("<br>")]),
+    customdata: windows.map((window) => [window.start, text(window)]),
     hovertemplate: "%{customdata[1]}<extra></extra>",
   };
 }
 
-const opacities = (windows, selected) => windows.map(({ start }) => (selected === null || selected === start ? 1 : 0.35));
-
-const within = (watermark, { start, end }) => watermark !== null && watermark > start && watermark < end;
-
-function watermarkLine(watermark, period) {
-  if (!within(watermark, period)) return [];
-  const style = { color: tone("quiet"), width: 1, dash: "dot" };
-  return [{ type: "line", x0: watermark, x1: watermark, yref: "paper", y0: 0, y1: 1, line: style }];
-}
-
-function watermarkWord(watermark, period) {
-  if (!within(watermark, period)) return [];
-  const late = (watermark - period.start) / (period.end - period.start) > 0.5;
-  return [{
-    x: watermark, yref: "paper", y: 1, yanchor: "bottom", xanchor: late ? "right" : "left", showarrow: false,
-    text: late ? "final until the watermark" : "watermark: provisional from here", font: { color: tone("quiet"), size: 11 },
-  }];
+/** Where the watermark is, when it is in the picture: windows that end before it are final. */
+function watermarkIn(watermark, { start, end }) {
+  if (watermark === null || watermark <= start || watermark >= end) return { shapes: [], annotations: [] };
+  const late = (watermark - start) / (end - start) > 0.5;
+  const color = tone("quiet");
+  return {
+    shapes: [{
+      type: "line", x0: watermark, x1: watermark, yref: "paper", y0: 0, y1: 1,
+      line: { color, width: 1, dash: "dot" },
+    }],
+    annotations: [{
+      x: watermark, yref: "paper", y: 1, yanchor: "bottom", xanchor: late ? "right" : "left", showarrow: false,
+      text: late ? "final until the watermark" : "provisional after the watermark", font: { color, size: 11 },
+    }],
+  };
 }
 
 async function draw(node, traces, layout) {
   const Plotly = await plotly();
-  const axis = { color: tone("quiet"), gridcolor: tone("rule"), linecolor: tone("rule"), zeroline: false, fixedrange: true, automargin: true };
+  const clear = "rgba(0, 0, 0, 0)";
+  const axis = {
+    color: tone("quiet"), gridcolor: tone("rule"), linecolor: tone("rule"),
+    zeroline: false, fixedrange: true, automargin: true,
+  };
   await Plotly.react(node, traces, {
     ...layout,
     xaxis: { ...axis, ...layout.xaxis },
     yaxis: { ...axis, ...layout.yaxis },
     autosize: true, showlegend: false, dragmode: false, hovermode: "closest",
     margin: { l: 44, r: 12, t: 20, b: 34 },
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    paper_bgcolor: clear, plot_bgcolor: clear,
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: tone("ink") },
-    hoverlabel: { bgcolor: tone("raised"), bordercolor: tone("rule"), font: { color: tone("ink"), size: 12 }, align: "left" },
+    hoverlabel: { bgcolor: tone("raised"), bordercolor: tone("rule"), font: { color: tone("ink") }, align: "left" },
   }, CONFIG);
 }
 
@@ -148,7 +174,7 @@ function plotly() {
     tag.onload = () => done(window.Plotly);
     tag.onerror = () => {
       script = null;
-      failed(new Error("The charts' script could not be loaded: reload the page to try again."));
+      failed(new Error("The charts’ script could not be loaded: reload the page to try again."));
     };
     document.head.append(tag);
   });

@@ -18,6 +18,7 @@ const NICE = [
   43_200, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY, 364 * DAY,
 ];
 const MOST_BARS = 120;
+const NEAR = 4;
 // A range that is picked for people has about this many panes, so that there is something to see.
 const ENOUGH = 48;
 
@@ -30,11 +31,10 @@ export function readChoice(search) {
   };
 }
 
-/** The address of a choice; what is left to the page is not in it, and what the page does not know stays. */
-export function writeChoice(choice, search) {
-  const query = new URLSearchParams(search);
+/** The address of a choice: what is left to the page is not in it, nor is a token, because people pass links on. */
+export function writeChoice(choice) {
+  const query = new URLSearchParams();
   for (const [name, value] of Object.entries(choice)) {
-    query.delete(name);
     for (const each of [value ?? []].flat()) query.append(name, each);
   }
   return query.size ? `?${query}` : "";
@@ -51,13 +51,14 @@ export function usualRange(view) {
   return RANGES.find(({ seconds }) => seconds && seconds / pane >= ENOUGH)?.id ?? "all";
 }
 
-/** The shortest length that panes add up to and that gives no more bars than can be told apart. */
+/** A length that panes add up to and that gives no more bars than can be told apart: a round one, if one is near. */
 export function grainFor(seconds, pane) {
-  const fits = (length) => length % pane === 0 && (length >= DAY || DAY % length === 0);
+  const fits = (length) => length % pane === 0 && (length < DAY ? DAY % length === 0 : length % DAY === 0);
   const wanted = Math.max(pane, seconds / MOST_BARS);
+  let shortest = Math.ceil(wanted / pane) * pane;
+  while (!fits(shortest)) shortest += pane;
   const round = NICE.find((length) => length >= wanted && fits(length));
-  if (round) return round;
-  for (let n = Math.ceil(wanted / pane); ; n += 1) if (fits(n * pane)) return n * pane;
+  return round && round <= shortest * NEAR ? round : shortest;
 }
 
 /** What is shown: instants for the chart, texts for the server, and the length of a bar. `newest` ends the data. */

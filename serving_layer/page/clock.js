@@ -18,7 +18,8 @@ export function wall(instant, zone) {
       hour: "numeric", minute: "numeric", second: "numeric",
     }));
   }
-  const part = Object.fromEntries(formats.get(zone).formatToParts(instant).map(({ type, value }) => [type, Number(value)]));
+  const parts = formats.get(zone).formatToParts(instant);
+  const part = Object.fromEntries(parts.map(({ type, value }) => [type, Number(value)]));
   return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second);
 }
 

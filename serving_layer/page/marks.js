@@ -1,5 +1,6 @@
 // Small drawings inside of text: the braid bar, sparklines, and the signs of states.
 
+import { moment } from "./clock.js";
 import { el, svg } from "./dom.js";
 import { percent, share } from "./format.js";
 
@@ -22,8 +23,9 @@ export function sparkline(values, label) {
   const x = (i) => 1 + (i / Math.max(1, values.length - 1)) * (SPARK.width - 2);
   const y = (value) => SPARK.height - 2 - (value / top) * (SPARK.height - 4);
   const points = values.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`);
+  const box = { ...SPARK, viewBox: `0 0 ${SPARK.width} ${SPARK.height}` };
   return svg(
-    "svg", { class: "spark", role: "img", "aria-label": label, viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, width: SPARK.width, height: SPARK.height },
+    "svg", { ...box, class: "spark", role: "img", "aria-label": label },
     values.length > 1 ? svg("polyline", { points: points.join(" ") }) : null,
     values.length ? svg("circle", { cx: x(values.length - 1), cy: y(values.at(-1)), r: 1.8 }) : null,
   );
@@ -37,8 +39,15 @@ export function state(word, tone) {
     bad: svg("path", { d: "M2 2h8v8H2Z" }),
     idle: svg("circle", { cx: 6, cy: 6, r: 3.4, class: "hollow" }),
   };
-  return el("span", { class: "state", "data-tone": tone }, svg("svg", { viewBox: "0 0 12 12", width: 10, height: 10, "aria-hidden": "true" }, shapes[tone]), word);
+  const sign = svg("svg", { viewBox: "0 0 12 12", width: 10, height: 10, "aria-hidden": "true" }, shapes[tone]);
+  return el("span", { class: "state", "data-tone": tone }, sign, ...prose(word));
 }
+
+/** Why something is as it is, below it and quieter. */
+export const reason = (...text) => el("span", { class: "reason" }, ...text);
+
+/** A moment as people read it and as it was told. */
+export const at = (text, zone) => (text ? el("time", { datetime: text }, moment(text, zone)) : "–");
 
 /** Text in which commands stand between backquotes, as the server writes them. */
 export function prose(text) {

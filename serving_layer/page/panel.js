@@ -3,14 +3,16 @@
 import { byId, el, patch } from "./dom.js";
 import { prose } from "./marks.js";
 
-/** Fills a panel, or shows what went wrong in it; what it showed before stays, because it was true then. */
+/** Fills a panel, or shows what went wrong in it and returns false; what it showed before stays: it was true then. */
 export async function fill(id, work) {
   try {
     await work();
     problem(id, null);
+    return true;
   } catch (error) {
     if (error.name === "AbortError") throw error;
     problem(id, error.message);
+    return false;
   }
 }
 
@@ -43,5 +45,6 @@ export function table(node, columns, rows) {
   patch(node.querySelector("tbody"), ...rows);
 }
 
-/** A cell of a number. */
+/** A heading, or a cell, of numbers. */
+export const ofNumbers = (text) => [text, "figure"];
 export const figure = (text, attributes = {}) => el("td", { ...attributes, class: "figure" }, text);

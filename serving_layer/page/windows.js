@@ -2,7 +2,7 @@
 
 import { instantOf, wall } from "./clock.js";
 
-export const EVENTS = { name: "_events", kind: "events", describe: "number of events", exact: true };
+export const EVENTS = { name: "_events", kind: "events", bound: "exact" };
 
 /** The measures that can be chosen; a view that does not count its events can be looked at by their number too. */
 export function measuresOf(view) {
@@ -11,7 +11,9 @@ export function measuresOf(view) {
 
 /** start, end, value, events, inTail, status of each window, oldest first. */
 export function windowsOf(view, measure, rows, period) {
+  const seen = new Map();
   const windows = rows.map((row) => ({
+    id: distinct(`${row.window_start} ${row.window_end}`, seen),
     start: Date.parse(row.window_start),
     end: Date.parse(row.window_end),
     value: row[measure.name],
@@ -20,11 +22,12 @@ export function windowsOf(view, measure, rows, period) {
     status: row._status,
   }));
   const ordered = windows.sort((one, other) => one.start - other.start);
-  return view.window.kind === "session" && joins(measure) ? byStart(ordered, joins(measure), period.grain, view.timezone) : ordered;
+  const join = view.window.kind === "session" && joins(measure);
+  return join ? byStart(ordered, join, period.grain, view.timezone) : ordered;
 }
 
 /** Whether the value of every window is its number of events, which base and tail share between them. */
-export const isCounted = (windows) => windows.length > 0 && windows.every(({ value, events }) => Number(value) === events);
+export const isCounted = (windows) => windows.every(({ value, events }) => Number(value) === events);
 
 export function totals(windows) {
   const sum = (of) => windows.reduce((total, window) => total + of(window), 0);
@@ -38,11 +41,16 @@ export function statuses(windows) {
   return counts;
 }
 
+/** Two sessions of different keys may begin and end at the same instants. */
+function distinct(name, seen) {
+  seen.set(name, (seen.get(name) ?? 0) + 1);
+  return `${name} ${seen.get(name)}`;
+}
+
 /** How values of several sessions make one; a quantile or a distinct count of several cannot be told from theirs. */
 function joins({ kind }) {
   const add = (one, other) => Number(one ?? 0) + Number(other ?? 0);
-  const known = { count: add, events: add, sum: add, min: Math.min, max: Math.max };
-  return known[kind.replace(/_$/, "")] ?? null;
+  return { count: add, events: add, sum_: add, min_: Math.min, max_: Math.max }[kind] ?? null;
 }
 
 /** Sessions have a length of their own: they are counted where they begin. */
@@ -52,7 +60,8 @@ function byStart(sessions, join, grain, zone) {
   for (const session of sessions) {
     const start = instantOf(Math.floor(wall(session.start, zone) / step) * step, zone);
     const there = found.get(start);
-    found.set(start, there ? joined(there, session, join) : { ...session, start, end: start + step });
+    const first = { ...session, id: String(start), start, end: start + step };
+    found.set(start, there ? joined(there, session, join) : first);
   }
   return [...found.values()];
 }

@@ -27,7 +27,7 @@ from braid.commits import TailCommit, described
 from braid.errors import BraidError
 from braid.log import Log
 from braid.maintenance import maintain
-from braid.merged import served_states
+from braid.served import served_states
 from braid.settings import Settings
 from braid.status import read_all
 from braid.view_tables import pinned
@@ -232,7 +232,7 @@ def publish(spark: Any, settings: Settings, view: View, days: int, cut: Any) -> 
     """As the batch layer does: days of the log up to a cut, each replaced in one commit."""
     from pyspark.sql import functions as F
 
-    from braid.merged import recomputed_states
+    from braid.served import recomputed_states
     from braid.view_tables import LATE, base_columns
 
     states = recomputed_states(spark, view, Log(view.source, settings), cut)

@@ -127,6 +127,7 @@ def platform(tmp_path: Path, home: Path) -> Iterator[Platform]:
             "BRAID_KAFKA_PORT": str(free_port()),
             "BRAID_KAFKA_CONTROLLER_PORT": str(free_port()),
             "BRAID_HEALTH_PORT": str(free_port()),
+            "BRAID_SERVE_PORT": str(free_port()),
             "BRAID_SPARK_MASTER": "local[2]",
             "BRAID_SPARK_MEMORY": "1g",
             "BRAID_EPOCH": "2 seconds",

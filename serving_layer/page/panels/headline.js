@@ -5,6 +5,7 @@ import { moment } from "../clock.js";
 import { byId, patch } from "../dom.js";
 import { elapsed, number, percent, plural, share } from "../format.js";
 
+const WAITING = ["held", "stale", "definition changed", "never computed"];
 const SPEAK_EVERY = 20_000;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let spokenAt = 0;
@@ -25,16 +26,16 @@ export function showServed(view, period, { events, inTail }) {
 export function showFreshness(view, epoch) {
   const age = epoch ? Math.max(0, (now() - Date.parse(epoch)) / 1_000) : null;
   patch(byId("fresh"), age === null ? "–" : elapsed(Math.floor(age)));
-  patch(byId("fresh-note"), epoch ? `since the newest epoch began, ${moment(epoch, view.timezone)}` : "no epoch yet");
+  patch(byId("fresh-note"), epoch ? `newest epoch ${moment(epoch, view.timezone)}` : "no epoch yet");
 }
 
 export function showWaiting(days) {
   const count = (...states) => days.filter(({ state }) => states.includes(state)).length;
-  const [stale, held, never] = [count("stale", "definition changed"), count("held"), count("never computed")];
-  figure("waiting", number(stale + held + never));
-  byId("waiting").dataset.tone = held ? "bad" : stale ? "warn" : "good";
-  const parts = [[stale, "stale"], [held, "held"], [never, "never computed"]].filter(([n]) => n);
-  patch(byId("waiting-note"), parts.map(([n, word]) => `${n} ${word}`).join(", ") || `of ${plural(days.length, "day")}: all up to date`);
+  const words = WAITING.map((word) => [count(word), word]).filter(([n]) => n);
+  figure("waiting", number(count(...WAITING)));
+  byId("waiting").dataset.tone = count("held") ? "bad" : words.length ? "warn" : "good";
+  const said = words.map(([n, word]) => `${n} ${word}`).join(", ");
+  patch(byId("waiting-note"), said || `all ${plural(days.length, "day")} are up to date`);
 }
 
 export function showNothing() {

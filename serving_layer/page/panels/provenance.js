@@ -1,11 +1,15 @@
 // Where the shown numbers come from: a sentence, the braid bar, the cuts, and one window followed down to its cut.
 
-import { dayOf, moment, span } from "../clock.js";
+import { dayOf, span } from "../clock.js";
 import { byId, el, patch } from "../dom.js";
 import { number, percent, plural, share } from "../format.js";
-import { braidBar } from "../marks.js";
+import { at, braidBar } from "../marks.js";
 import { empty } from "../panel.js";
 import { status } from "./series.js";
+
+const REPLAYING = "History is still being read into this version: its numbers are incomplete, and nothing is final.";
+const HINT = "Choose a bar, or a row of the chart’s table, to follow one window to its cut.";
+const MOST_CUTS = 4;
 
 /** `origin` is the server's account of the range, `windowOrigin` of the chosen window, if there is one. */
 export function showProvenance({ view, period, totals, statuses, origin, window, windowOrigin }) {
@@ -15,22 +19,20 @@ export function showProvenance({ view, period, totals, statuses, origin, window,
   }
   empty("provenance", null);
   const zone = view.timezone;
-  const chosen = window && windowOrigin ? followed(view, window, windowOrigin) : hint();
   patch(
     byId("provenance").querySelector(".body"),
-    el("div", { class: "of-range", "data-key": "range" },
+    el("div", { "data-key": "range" },
       el("p", { class: "sentence" }, sentence(period, totals, origin)),
       braidBar(totals.events, totals.inTail),
-      ends(totals.events, totals.inTail),
-      el("ul", { class: "statuses", "aria-label": "Windows by status" }, ...Object.entries(statuses).map(([word, n]) => el("li", {}, status(word), " ", el("b", {}, number(n))))),
-    ),
-    chosen,
+      ends(totals),
+      el("ul", { class: "statuses", "aria-label": "Windows by status" }, ...Object.entries(statuses).map(counted))),
+    window ? followed(zone, window, windowOrigin) : el("p", { class: "hint", "data-key": "hint" }, HINT),
     facts(zone, origin, cutsWithin(origin.base.cuts, period, zone)),
   );
 }
 
 /** The cuts of the days that a stretch of time touches; the server may tell of the days beside it. */
-export function cutsWithin(cuts, { start, end }, zone) {
+function cutsWithin(cuts, { start, end }, zone) {
   const [first, last] = [dayOf(start, zone), dayOf(Math.max(start, end - 1), zone)];
   return cuts
     .filter((cut) => cut.first_day <= last && cut.last_day >= first)
@@ -38,56 +40,62 @@ export function cutsWithin(cuts, { start, end }, zone) {
 }
 
 function sentence(period, { events, inTail }, origin) {
-  if (origin.replaying) return "History is still being read into this version: its numbers are incomplete, and nothing is final.";
+  if (origin.replaying) return REPLAYING;
   const all = `${plural(events, "event")} in ${period.range.words}`;
+  const why = origin.base.cuts.length ? "they came after their day’s cut" : "no day is published yet";
   if (!inTail) return `${all}: all from the base, which covers everything that has come.`;
-  if (inTail === events) return `${all}: all from the tail. No base covers them yet.`;
-  return `${all}: ${number(events - inTail)} from the base up to each day’s cut, ${number(inTail)} from the tail beyond it. Each is on one side.`;
+  if (inTail === events) return `${all}: all from the tail, because ${why}.`;
+  const [base, tail] = [number(events - inTail), number(inTail)];
+  return `${all}: ${base} from the base up to each day’s cut, ${tail} from the tail beyond it. Each is on one side.`;
 }
 
-function ends(events, inTail) {
+function ends({ events, inTail }) {
   return el("p", { class: "ends" },
     el("span", {}, `base ${percent(share(events - inTail, events))}`),
     el("span", {}, `tail ${percent(share(inTail, events))}`));
 }
 
-function hint() {
-  return el("p", { class: "hint", "data-key": "window" }, "Choose a bar, or a row of the chart’s table, to follow one window to its cut.");
-}
+const counted = ([word, n]) => el("li", {}, status(word), " ", el("b", {}, number(n)));
 
 /** Number, side, cut: the path that each event of the window took. */
-function followed(view, window, origin) {
-  const zone = view.timezone;
+function followed(zone, window, origin) {
   const cuts = cutsWithin(origin.base.cuts, window, zone);
-  const inBase = window.events - window.inTail;
+  const late = origin.late_events ? `, ${number(origin.late_events)} late` : "";
+  const side = (name, events, ...lines) =>
+    el("li", { "data-side": name }, el("b", {}, plural(events, "event")), ` from the ${name}`, ...lines);
+  const unpublished = el("span", { class: "cut" }, "no cut: its day has not been published");
+  const covered = cuts.length ? cuts.map((cut) => cutLine(cut, zone)) : [unpublished];
+  const beyond = cuts.length ? "epochs after the cut, newest " : "all epochs, newest ";
   return el("div", { class: "followed", id: "followed", "data-key": "followed" },
     el("div", { class: "row" },
       el("h3", {}, span(window.start, window.end, zone)),
       el("button", { type: "button", "data-window": "", class: "plain" }, "Whole range")),
-    el("p", {}, status(window.status), ` · ${plural(window.events, "event")}`, origin.late_events ? `, ${number(origin.late_events)} late` : ""),
+    el("p", {}, status(window.status), ` · ${plural(window.events, "event")}${late}`),
     braidBar(window.events, window.inTail),
     el("ul", { class: "path" },
-      el("li", { "data-side": "base" }, el("b", {}, plural(inBase, "event")), " from the base",
-        ...(cuts.length ? cuts.map((cut) => el("span", { class: "cut" }, `${days(cut)} through `, at(cut.through, zone))) : [el("span", { class: "cut" }, "no cut: this day has not been published")])),
-      el("li", { "data-side": "tail" }, el("b", {}, plural(window.inTail, "event")), " from the tail",
-        el("span", { class: "cut" }, cuts.length ? "epochs after that cut, newest " : "all epochs, newest ", at(origin.tail.epoch, zone)))));
+      side("base", window.events - window.inTail, ...covered),
+      side("tail", window.inTail, el("span", { class: "cut" }, beyond, at(origin.tail.epoch, zone)))));
 }
 
 function facts(zone, origin, cuts) {
   const fact = (name, ...value) => [el("dt", {}, name), el("dd", {}, ...value)];
-  const shown = cuts.slice(-4).toReversed();
-  const older = cuts.length - shown.length;
+  const newest = cuts.slice(-MOST_CUTS).toReversed().map((cut) => cutLine(cut, zone));
+  const older = cuts.length - newest.length;
+  const more = older ? [el("span", { class: "cut" }, `and ${plural(older, "older one")}`)] : [];
+  const definition = el("code", { title: origin.fingerprint }, origin.fingerprint.slice(0, 8));
   return el("dl", { class: "facts", "data-key": "facts" },
-    ...fact("Cuts", ...(shown.length ? shown.map((cut) => el("span", { class: "cut" }, `${days(cut)} through `, at(cut.through, zone))) : ["no day is published"]), older ? el("span", { class: "cut" }, `and ${plural(older, "older one")}`) : null),
-    ...fact("Newest epoch", at(origin.tail.epoch, zone)),
-    ...fact("Watermark", at(origin.watermark, zone)),
-    ...fact("Late events", number(origin.late_events)),
-    ...fact("Version", `${origin.version} (${origin.mode}), definition `, el("code", { title: origin.fingerprint }, origin.fingerprint.slice(0, 8))),
-    ...fact("Tables", `base ${origin.base.table_version ?? "–"}, tail ${origin.tail.table_version}`));
+    fact("Cuts", ...(newest.length ? newest : ["no day is published"]), ...more),
+    fact("Newest epoch", at(origin.tail.epoch, zone)),
+    fact("Watermark", at(origin.watermark, zone)),
+    fact("Late events", number(origin.late_events)),
+    fact("Version", `${origin.version} (${origin.mode}), definition `, definition),
+    fact("Tables", `base ${origin.base.table_version ?? "–"}, tail ${origin.tail.table_version}`));
 }
 
-const at = (text, zone) => (text ? el("time", { datetime: text }, moment(text, zone)) : "–");
+function cutLine(cut, zone) {
+  const days = cut.first_day === cut.last_day ? cut.first_day : `${cut.first_day} – ${cut.last_day}`;
+  return el("span", { class: "cut" }, `${days} through `, at(cut.through, zone));
+}
 
-const days = (cut) => (cut.first_day === cut.last_day ? cut.first_day : `${cut.first_day} – ${cut.last_day}`);
 const later = (one, other) => (one > other ? one : other);
 const earlier = (one, other) => (one < other ? one : other);

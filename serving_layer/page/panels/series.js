@@ -1,11 +1,11 @@
 // The live chart of a view and the same numbers as a table; a window is chosen in either.
 
 import { drawSeries } from "../charts.js";
-import { momentBeside, moment, span, zoneName } from "../clock.js";
+import { moment, momentBeside, span, zoneName } from "../clock.js";
 import { byId, el, patch } from "../dom.js";
 import { number, percent, plural, share } from "../format.js";
 import { state } from "../marks.js";
-import { empty, figure, note, table } from "../panel.js";
+import { empty, figure, note, ofNumbers, table } from "../panel.js";
 import { isCounted, totals } from "../windows.js";
 
 const TONES = { final: "good", provisional: "idle", revised: "warn" };
@@ -18,6 +18,7 @@ export async function showSeries(shown, choose) {
   const counted = isCounted(windows);
   patch(byId("series-title"), `${view.name}: ${label}`);
   note("series-note", description(shown));
+  byId("series-note").title = measure.bound;
   legend(counted);
   if (!windows.length) {
     empty("series", "No events in this range: choose a longer one, or `All`.");
@@ -25,7 +26,8 @@ export async function showSeries(shown, choose) {
   }
   empty("series", null);
   byId("series-chart").setAttribute("aria-label", alternative(shown, label));
-  rows(shown, label);
+  // The table is long: it is made when somebody looks at it.
+  if (byId("series-details").open) rows(shown, label);
   await drawSeries(byId("series-chart"), { ...shown, counted, label, zone, choose });
 }
 
@@ -36,8 +38,9 @@ function description({ view, measure, period, windows, left }) {
   const session = view.window.kind === "session";
   const each = session ? `sessions by their start, ${period.grainText} a bar` : `${period.grainText} a bar`;
   const more = left ? `; the newest ${number(windows.length)} of ${number(windows.length + left)} are shown` : "";
-  const what = measure.exact ? measure.describe : `${measure.describe} (approximate)`;
-  return `${what}, ${each}${more}, times in ${zoneName(view.timezone, period.end)}`;
+  // A kind is called as in a definition: sum_, because Python has a sum of its own.
+  const kind = measure.kind.replace(/_$/, "").replace("_", " ");
+  return `${kind}, ${each}${more}, times in ${zoneName(view.timezone, period.end)}`;
 }
 
 function legend(counted) {
@@ -52,24 +55,28 @@ function legend(counted) {
 function alternative({ view, period, windows }, label) {
   const { events, inTail } = totals(windows);
   const values = windows.filter(({ value }) => value !== null);
-  const most = values.reduce((best, window) => (Number(window.value) > Number(best.value) ? window : best), values[0] ?? windows[0]);
+  const larger = (one, other) => (Number(other.value) > Number(one.value) ? other : one);
+  const most = values.reduce(larger, values[0] ?? windows[0]);
+  const when = (instant) => moment(instant, view.timezone);
   return [
-    `Chart of ${label} in ${view.name} from ${moment(period.start, view.timezone)} to ${moment(period.end, view.timezone)}, ${view.timezone}.`,
-    `${plural(windows.length, "window")} of ${period.grainText} with ${plural(events, "event")}, ${percent(share(inTail, events))} of them in the tail.`,
-    `The largest value is ${number(most.value)}, at ${moment(most.start, view.timezone)}. The table below has every value.`,
+    `Chart of ${label} in ${view.name} from ${when(period.start)} to ${when(period.end)}, ${view.timezone}.`,
+    `${plural(windows.length, "window")} of ${period.grainText} with ${plural(events, "event")},`,
+    `${percent(share(inTail, events))} of them in the tail.`,
+    `The largest value is ${number(most.value)}, at ${when(most.start)}. The table below has every value.`,
   ].join(" ");
 }
 
-function rows({ view, windows, selected, measure }, label) {
+function rows({ view, windows, selected }, label) {
   const zone = view.timezone;
   const counted = isCounted(windows);
-  const columns = ["Window", ...(counted ? [] : [[label, "figure"]]), ["Events", "figure"], ["Base", "figure"], ["Tail", "figure"], "Status"];
+  const named = counted ? [] : [label];
+  const columns = ["Window", ...[...named, "Events", "Base", "Tail"].map(ofNumbers), "Status"];
   const newestFirst = windows.toReversed();
   table(byId("series-table"), columns, newestFirst.map((window, i) => {
     const before = newestFirst[i - 1];
     const text = before ? momentBeside(window.start, before.start, zone) : moment(window.start, zone);
     return el(
-      "tr", { "data-key": `${measure.name} ${window.start} ${window.end} ${i - newestFirst.length}`, class: window.start === selected ? "chosen" : null },
+      "tr", { "data-key": window.id, class: window.start === selected ? "chosen" : null },
       el("th", { scope: "row" }, el("button", {
         type: "button", class: "pick", "data-window": window.start, "aria-pressed": String(window.start === selected),
         "aria-label": `Follow ${span(window.start, window.end, zone)}`,

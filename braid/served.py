@@ -3,11 +3,13 @@
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+from braid.errors import BraidError
 from braid.events import read_lookup, view_events
 from braid.frames import days_and_moments
 from braid.log import Log, read
+from braid.settings import Settings, current_settings
 from braid.states import state_columns
-from braid.states.spark import merge, prepare
+from braid.states.spark import merge, prepare, present
 from braid.view import View
 from braid.view_tables import LATE, ViewTables, base_columns, bounds, pinned, throughs
 
@@ -70,3 +72,26 @@ def recomputed_states(
     if from_day is not None:
         rows = rows.where(F.col("day") >= F.lit(from_day))
     return prepare(view, view_events(view, rows, lambda lookup: read_lookup(spark, lookup, base_of)))
+
+
+def merged(
+    spark: "SparkSession",
+    view: View | str,
+    grain: str | None = None,
+    settings: Settings | None = None,
+) -> "DataFrame":
+    """A view as it is served, for those who work in Spark: keys, window_start and window_end, and its numbers.
+
+    `braid.merged(spark, "page_traffic", grain="1 hour")`. It reads the version that is active now, each event from one
+    side of its day's cut; the tables it was made from stay as they were, whoever writes meanwhile.
+    """
+    from braid.deployment import load
+
+    here, name = settings or current_settings(), view if isinstance(view, str) else view.name
+    version = load(here, name).active
+    if version is None:
+        raise BraidError(
+            f"view {name!r} is not deployed, so it has no numbers yet: run `braid stream {name}`."
+        )
+    tables = ViewTables(here, name, version.number)
+    return present(version.view, served_states(spark, version.view, tables), grain)
