@@ -1,0 +1,1 @@
+"""How right streaming is, how soon, and why it differs: compared, explained, kept and shown."""
