@@ -1,8 +1,9 @@
-"""Writes the parts of the reference that the code already knows: the commands and the settings.
+"""Writes the parts of the reference that the code already knows: the commands, the settings and the API.
 
 `python docs/generate.py` renews what stands between the marks in the files; a test fails when they have grown old.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -130,7 +131,41 @@ def _type(field: Any) -> str:
     return names[annotation]
 
 
-GENERATED: dict[str, Callable[[], str]] = {"cli.md": cli_reference, "settings.md": settings_reference}
+def http_reference() -> str:
+    """Every address of the API, from the document that it gives of itself."""
+    from serving_layer.api import create_app
+    from serving_layer.hub import Hub
+
+    document = create_app(Hub(Settings(), 0)).openapi()
+    return "\n".join(_address(path, found["get"]) for path, found in document["paths"].items())
+
+
+def _address(path: str, found: dict[str, Any]) -> str:
+    problems = [code for code in found["responses"] if code not in ("200", "422")]
+    lines = [f"## GET {path}", "", " ".join(found["description"].split()), ""]
+    rows = [
+        f"| `{each['name']}` | {each.get('description', 'in the address')} | {_json_default(each)} |"
+        for each in found.get("parameters", [])
+    ]
+    if rows:
+        lines += ["| | what it is | default |", "|---|---|---|", *rows, ""]
+    if problems:
+        lines += [f"Problems: {', '.join(problems)}.", ""]
+    return "\n".join(lines)
+
+
+def _json_default(parameter: dict[str, Any]) -> str:
+    if parameter["required"]:
+        return "required"
+    default = parameter["schema"].get("default")
+    return "" if default is None else f"`{json.dumps(default)}`"
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "cli.md": cli_reference,
+    "settings.md": settings_reference,
+    "http.md": http_reference,
+}
 
 
 def renewed(name: str) -> str:

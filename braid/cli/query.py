@@ -65,7 +65,7 @@ def query(
         Literal["window", "range"],
         typer.Option(help="With --top: of each window, or of the range as a whole."),
     ] = "range",
-    n: Annotated[int, typer.Option("-n", min=1, help="With --top: so many rows.")] = 10,
+    n: Annotated[int, typer.Option(min=1, help="With --top: so many rows.")] = 10,
     order: Annotated[
         str | None, typer.Option(help="Columns to order by, such as -hits,url: '-' is largest first.")
     ] = None,

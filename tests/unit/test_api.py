@@ -331,3 +331,14 @@ def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables
         assert list(httpx.get(f"{address}/ready").json()["problems"]) == ["other"]
         assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
         assert rows_of(httpx.get(f"{address}/views/other")) == other.answer()
+
+
+def test_the_example_of_the_documentation_runs(client: httpx.Client) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "ask-over-http.md").read_text()
+    example = next(part for part in page.split("```py\n") if "httpx" in part).partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(
+        example.replace("http://127.0.0.1:8471", str(client.base_url)).replace("page_traffic", "hits"), names
+    )
+    want = client.get("/views/hits?grain=1+day").json()["rows"]
+    assert names["table"]["hits"].to_pylist() == [row["hits"] for row in want]
