@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo test soak lint format lock clean
+.PHONY: help preflight setup demo chromium test soak lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,10 +32,17 @@ $(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/preflight.p
 demo: setup ## run the platform on this machine and check its numbers
 	@$(BIN)/braid demo
 
-test: setup ## run the tests
+# The browser's tests want Debian's Chromium: root gets it, others are told how.
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& { echo "Installing Chromium for the tests of the dashboard"; apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } \
+		|| echo "No Chromium: the dashboard's tests will be skipped. On Debian: apt-get install chromium"
+
+test: setup chromium ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup ## run the tests that start and kill whole engines, for half an hour
+soak: setup chromium ## run the tests that start and kill whole engines, for half an hour
 	@$(BIN)/python -m pytest -m soak
 
 lint: setup ## ruff, mypy and the import boundaries

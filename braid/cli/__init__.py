@@ -1,11 +1,14 @@
 """The `braid` command: parses, calls, prints. Each group of commands has its own module here."""
 
 import sys
+import traceback
 
 from braid.errors import BraidError, CheckFailed
 
 EXIT_CHECK_FAILED = 1
 EXIT_BAD_INPUT = 2
+# What nobody foresaw may be gone the next time: a scheduler that gives up on a failed check tries this again.
+EXIT_DEFECT = 70
 
 
 def main() -> None:
@@ -24,3 +27,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print_error("interrupted")
         sys.exit(130)
+    except Exception:
+        traceback.print_exc()
+        print_error("this is a defect of Braid, and not yours to mend: report it with what is printed above.")
+        sys.exit(EXIT_DEFECT)

@@ -91,7 +91,9 @@ class Platform:
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = os.environ | environment
+        self.home = Path(environment["BRAID_HOME"])
         self.health = f"http://127.0.0.1:{environment['BRAID_HEALTH_PORT']}/health"
+        self.api = f"http://127.0.0.1:{environment['BRAID_SERVE_PORT']}"
         self.up = subprocess.Popen([*BRAID, "up"], env=self.environment)
 
     def run(self, *arguments: str) -> str:
@@ -161,6 +163,10 @@ def test_a_killed_engine_comes_back_and_a_stop_leaves_nothing_lost_and_nobody_be
     until(lambda: platform.child("engine")["restarts"] > restarts)
     until(lambda: platform.child("engine")["state"] == "running" and platform.streamed() > 0)
 
+    assert platform.child("serving")["state"] == "running"
+    with urllib.request.urlopen(f"{platform.api}/views", timeout=10) as answer:
+        assert json.loads(answer.read())["views"][0]["version"] == 1
+
     children = psutil.Process(platform.up.pid).children(recursive=True)
     assert children
     platform.up.send_signal(signal.SIGTERM)
@@ -170,3 +176,58 @@ def test_a_killed_engine_comes_back_and_a_stop_leaves_nothing_lost_and_nobody_be
     assert json.loads(platform.run("status", "--json"))["processes"] == []
     platform.run("broker", "start")
     assert json.loads(platform.run("ledger", "requests", "--json"))["balanced"] is True
+
+
+@pytest.mark.soak
+def test_a_finished_day_is_served_the_same_while_everything_runs(platform: Platform) -> None:
+    """Generator, ingest, stream and a restatement all run; a thousand reads of the day have one total."""
+    until(lambda: platform.child("serving")["state"] == "running")
+    truth = platform.home / "truth.json"
+    platform.run(
+        "produce", "--events", "3000", "--days", "1", "--start", "2024-03-08", "--late", "0.2", "--duplicates", "0.05",
+        "--truth", str(truth),
+    )  # fmt: skip
+    question = f"{platform.api}/views/page_traffic?start=2024-03-08&end=2024-03-10&grain=1+day&group="
+
+    def day() -> tuple[int, str]:
+        with urllib.request.urlopen(question, timeout=30) as answer:
+            found = json.loads(answer.read())
+        total = next(
+            (row["hits"] for row in found["rows"] if row["window_start"].startswith("2024-03-08")), 0
+        )
+        return total, str(found["provenance"]["base_through"])
+
+    want = sum(
+        row["hits"] for row in json.loads(truth.read_text())["page_traffic"] if row["day"] == "2024-03-08"
+    )
+    until(lambda: day()[0] == want)
+    live = [
+        *BRAID,
+        "produce",
+        "--events",
+        "20000",
+        "--days",
+        "2",
+        "--start",
+        "2024-03-11",
+        "--rate",
+        "200",
+        "--seed",
+        "2",
+    ]
+    generator = subprocess.Popen(
+        live, env=platform.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    restating = subprocess.Popen(
+        [*BRAID, "batch", "run", "--day", "2024-03-08", "--force"],
+        env=platform.environment,
+        stdout=subprocess.DEVNULL,
+    )
+    seen = []
+    while len(seen) < 1000 or restating.poll() is None:
+        seen.append(day())
+    generator.terminate()
+    generator.wait()
+    assert restating.wait() == 0
+    assert {total for total, _ in seen} == {want}
+    assert len({cuts for _, cuts in seen}) > 1, "the day was not published while it was read"

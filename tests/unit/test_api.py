@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -342,3 +344,35 @@ def test_the_example_of_the_documentation_runs(client: httpx.Client) -> None:
     )
     want = client.get("/views/hits?grain=1+day").json()["rows"]
     assert names["table"]["hits"].to_pylist() == [row["hits"] for row in want]
+
+
+def test_a_finished_day_has_one_total_whatever_happens_around_it(tables: Tables) -> None:
+    """Late events of other days, publishes, collections and folds go on; a thousand reads see none of it."""
+    day = MIDNIGHT.date() - timedelta(days=1)
+    want = sum(event.day == day for event in tables.events)
+    stop = threading.Event()
+
+    def work() -> None:
+        turn = 3
+        while not stop.is_set():
+            epoch, turn = MIDNIGHT + turn * MINUTE, turn + 1
+            tables.append(
+                replace(event, epoch=epoch) for event in some_events(turn, 5, epoch) if event.day != day
+            )
+            for published in (day, MIDNIGHT.date()):
+                tables.publish(published, epoch)
+            tables.collect() if turn % 2 else tables.fold()
+
+    with serving(tables.settings) as address, httpx.Client(base_url=address) as client:
+        question = {"start": str(day), "end": str(MIDNIGHT.date()), "grain": "1 day", "group": ""}
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            answers = [client.get("/views/hits", params=question).json() for _ in range(1000)]
+        finally:
+            stop.set()
+            worker.join()
+    assert {row["hits"] for answer in answers for row in answer["rows"]} == {want}
+    assert all(len(answer["rows"]) == 1 for answer in answers)
+    cuts = {json.dumps(answer["provenance"]["base_through"]) for answer in answers}
+    assert len(cuts) > 3, "nothing happened meanwhile"
