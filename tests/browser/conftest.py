@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from braid import session, tumbling
 from braid.settings import Settings
@@ -19,6 +19,8 @@ from tests.conftest import free_port
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
 from tests.waiting import until
 
+# A machine that runs Spark beside it takes its time.
+PATIENCE = 30_000
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -43,6 +45,7 @@ class Site:
 def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.skip(f"needs {CHROMIUM}: `apt-get install chromium`")
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         yield browser
@@ -91,6 +94,7 @@ def opened(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
 
     def open_page(path: str = "/", excused: str | None = None, **options: Any) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: asked(request.url))

@@ -198,7 +198,7 @@ def test_a_problem_is_shown_in_its_panel_until_it_works_again(opened: Open) -> N
     expect(alert).to_have_text("no answer within 10 s: ask for a shorter range.")
     expect(served(page)).to_have_text("191")
     page.unroute("**/top?*")
-    expect(alert).to_be_hidden(timeout=20_000)
+    expect(alert).to_be_hidden()
 
 
 def test_a_lost_connection_is_said_and_taken_up_again(opened: Open) -> None:
@@ -207,7 +207,7 @@ def test_a_lost_connection_is_said_and_taken_up_again(opened: Open) -> None:
     page.goto(page.url.replace("/views", "/?view=hits&range=all"))
     expect(page.locator("#connection")).to_have_text("reconnecting")
     page.unroute("**/live")
-    expect(page.locator("#connection")).to_have_text("live", timeout=20_000)
+    expect(page.locator("#connection")).to_have_text("live")
 
 
 def test_a_page_that_nobody_sees_asks_nothing_and_catches_up_when_it_is_seen(
