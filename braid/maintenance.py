@@ -1,7 +1,14 @@
 """Keeps Delta tables fast while streams read and write them."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from braid import documents
+from braid.settings import Settings
+from braid.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +44,28 @@ def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
     if not DeltaTable.isDeltaTable(spark, table):
         return None
     return _vacuumed(spark, table, _files(spark, table))
+
+
+def done_within(settings: Settings, time: timedelta, sources: Sequence[Source]) -> datetime | None:
+    """When the tables of all these sources were maintained last, if that is not longer ago."""
+    text = documents.read(_record(settings))
+    known = json.loads(text) if text else {}
+    times = [datetime.fromisoformat(known[source.name]) for source in sources if source.name in known]
+    if len(times) < len(sources) or not times:
+        return None
+    return min(times) if datetime.now(UTC) - min(times) < time else None
+
+
+def remember(settings: Settings, sources: Sequence[Source]) -> None:
+    """A backfill of many days need not tidy up after each of them."""
+    text = documents.read(_record(settings))
+    now = datetime.now(UTC).isoformat()
+    known = (json.loads(text) if text else {}) | {source.name: now for source in sources}
+    documents.write(_record(settings), json.dumps(known, indent=2))
+
+
+def _record(settings: Settings) -> str:
+    return settings.location("maintenance.json")
 
 
 def _vacuumed(spark: "SparkSession", table: str, before: int) -> Maintained:

@@ -49,6 +49,7 @@ with DAG(
     compare = BraidCommand(
         task_id="compare", arguments=f"batch compare --day {DAY} --cut {CUT}", pool=POOL, outlets=[PUBLISHED]
     )
-    maintain = BraidCommand(task_id="maintain", arguments="maintain", pool=POOL)
+    # Once is enough for all days of a backfill; it starts Spark only when it is due.
+    maintain = BraidCommand(task_id="maintain", arguments="maintain --every 12h", pool=POOL)
 
     wait_for_cut >> pin_cut >> gates >> views >> recompute >> compare >> maintain

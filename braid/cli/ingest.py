@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from braid.cli.output import Json, console, print_json, print_table
 from braid.cli.signals import stop_on_signals
 from braid.definitions import load_definitions
+from braid.durations import parse_duration
 from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
 from braid.source import Source
@@ -232,21 +233,34 @@ def _recover_view(name: str, number: int | None, yes: bool) -> "ViewRecovery":
     return planned
 
 
-def maintain(names: Names = None, json: Json = False) -> None:
+def maintain(
+    names: Names = None,
+    every: Annotated[
+        str | None, typer.Option(help="Do nothing if it was done within this time, such as 12h.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """Compact the logs, and remove files of logs, tails and bases that nobody can need any more.
 
     Safe while streams run. Tails are compacted by their own streams.
+
+    Example: `braid maintain --every 12h`
     """
     from braid.deployment import deployments
     from braid.log import Log, exists
+    from braid.maintenance import done_within, remember, vacuum
     from braid.maintenance import maintain as run
-    from braid.maintenance import vacuum
     from braid.spark import spark_session
     from braid.view_tables import ViewTables
 
     settings = current_settings()
-    spark = spark_session(settings)
     sources = sources_of(settings, names)
+    recent = None if every is None else done_within(settings, parse_duration(every), sources)
+    if recent is not None:
+        say = f"maintained at {recent:%Y-%m-%d %H:%M:%S} UTC, which is not {every} ago: nothing to do."
+        print_json([]) if json else console.print(say, highlight=False)
+        return
+    spark = spark_session(settings)
     places = [Log(source, settings) for source in sources]
     done = [run(spark, place.table) for place in places if exists(spark, place)]
     wanted = {source.name for source in sources}
@@ -255,6 +269,7 @@ def maintain(names: Names = None, json: Json = False) -> None:
             if version.phase != "retired" and version.view.source.name in wanted:
                 tables = ViewTables(settings, name, version.number)
                 done += filter(None, (vacuum(spark, table) for table in (tables.tail, tables.base)))
+    remember(settings, sources)
     if json:
         print_json([asdict(d) for d in done])
     else:
