@@ -10,7 +10,6 @@ from deltalake import DeltaTable
 
 from braid.commits import Commit
 from braid.delta_tables import open_table
-from braid.errors import BraidError
 from braid.log import INBOX_PARTITION, Log
 
 # Reasons that are shown; a log that rejects for more of them is not helped by a longer list.
@@ -43,11 +42,9 @@ class Books:
         """
         table = open_table(self._log.table)
         name = self._log.source.name
-        if table is None:
-            raise BraidError(f"the log of source {name!r} is empty: run `braid ingest {name}` first.")
         with self._lock:
-            files = self._count(table)
-        newest = newest_commit(table)
+            files = [] if table is None else self._count(table)
+        newest = None if table is None else newest_commit(table)
         accepted, rejected = sum(file.accepted for file in files), sum(file.rejected for file in files)
         reasons: Counter[str] = Counter()
         for file in files:

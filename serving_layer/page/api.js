@@ -6,7 +6,7 @@ const LAST_RETRY = 10_000;
 let ahead = 0;
 
 /** What the server says is wrong; `detail` is written for people. */
-export class Problem extends Error {}
+class Problem extends Error {}
 
 export const now = () => Date.now() + ahead;
 

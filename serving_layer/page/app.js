@@ -18,7 +18,7 @@ import { showStreams } from "./panels/streams.js";
 import { answered, askBoard, askNumbers, askWindow, seriesOf } from "./questions.js";
 import { repeated } from "./repeat.js";
 import { switchTheme } from "./tones.js";
-import { measuresOf, statuses, totals } from "./windows.js";
+import { measuresOf } from "./windows.js";
 
 const NUMBERS_EVERY = 1_000;
 const BOARD_EVERY = 5_000;
@@ -29,7 +29,7 @@ const NO_EVENTS = "No events yet: make some with `braid produce`, and start ever
 // What the page shows and what it was made of: `tables` are the versions that the server told last.
 const page = {
   choice: readChoice(location.search),
-  views: [], view: null, measure: null, range: null,
+  views: [], listed: false, view: null, measure: null, range: null,
   tables: {}, series: null, accuracy: null,
 };
 const views = repeated(loadViews, BOARD_EVERY);
@@ -39,6 +39,7 @@ const board = repeated(loadBoard, BOARD_EVERY);
 function loadViews(signal) {
   return fill("series", async () => {
     ({ views: page.views } = await get("/views", {}, signal));
+    page.listed = true;
     settle();
     numbers.soon();
     board.soon();
@@ -85,7 +86,7 @@ async function loadNumbers(signal) {
     fill("leaders", () => showLeaders({ view, measure: ranked, period, where: choice.where }, answered(top))),
     fill("series", () => {
       page.series = seriesOf(page, answers);
-      showServed(view, period, totals(page.series.windows));
+      showServed(page.series);
       return drawSeries();
     }),
     fill("provenance", () => follow(answered(origin), period, signal)),
@@ -109,8 +110,7 @@ async function follow(origin, period, signal) {
   const window = windows.find(({ start }) => start === selected()) ?? null;
   const windowOrigin = window && (await askWindow(page.series, window, page.choice.where, signal));
   page.tables[view.name] ??= { epoch: origin.tail.epoch };
-  const about = { totals: totals(windows), statuses: statuses(windows) };
-  showProvenance({ view, period, ...about, origin, window, windowOrigin });
+  showProvenance(page.series, origin, window, windowOrigin);
 }
 
 async function loadBoard(signal) {
@@ -166,7 +166,7 @@ function tablesMoved(tables) {
   const [before, now] = [page.tables, tables].map((each) => page.view && each[page.view.name]);
   page.tables = tables;
   const known = new Map(page.views.map(({ name, version }) => [name, version]));
-  if (Object.entries(tables).some(([name, { version }]) => known.get(name) !== version)) views.soon();
+  if (page.listed && Object.entries(tables).some(([name, { version }]) => known.get(name) !== version)) views.soon();
   const moved = (...fields) => now && fields.some((field) => before?.[field] !== now[field]);
   if (moved("version", "tail_version", "base_version")) numbers.soon();
   if (moved("version", "base_version", "epoch")) board.soon();

@@ -4,8 +4,9 @@ import { span, ticks } from "./clock.js";
 import { elapsed, number, percent, share } from "./format.js";
 import { blend, tone } from "./tones.js";
 
-const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false };
+const CONFIG = { displayModeBar: false, displaylogo: false, doubleClick: false };
 const FEWEST_BARS = 12;
+const fitted = new WeakSet();
 let script = null;
 
 /** The live chart: events in two shades where they are counted, any other measure as a line. */
@@ -83,7 +84,7 @@ function bars(windows, { zone, selected, period }) {
     width: windows.map(({ start, end }) => Math.min((end - start) * 0.86, widest)),
     marker: {
       color: tone(name),
-      opacity: windows.map(({ start }) => (selected === null || selected === start ? 1 : 0.35)),
+      opacity: windows.map(({ start }) => (selected === null || selected === start ? 1 : 0.5)),
     },
     ...hover(windows, zone, says),
   });
@@ -149,6 +150,7 @@ function watermarkIn(watermark, { start, end }) {
 
 async function draw(node, traces, layout) {
   const Plotly = await plotly();
+  keepFitting(node, Plotly);
   const clear = "rgba(0, 0, 0, 0)";
   const axis = {
     color: tone("quiet"), gridcolor: tone("rule"), linecolor: tone("rule"),
@@ -164,6 +166,13 @@ async function draw(node, traces, layout) {
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: tone("ink") },
     hoverlabel: { bgcolor: tone("raised"), bordercolor: tone("rule"), font: { color: tone("ink") }, align: "left" },
   }, CONFIG);
+}
+
+/** A chart's room changes also when the window does not: a panel beside it may grow. */
+function keepFitting(node, Plotly) {
+  if (fitted.has(node)) return;
+  fitted.add(node);
+  new ResizeObserver(() => node.clientHeight && Plotly.Plots.resize(node)).observe(node);
 }
 
 /** The script is large: it is fetched when the first chart is drawn, and the words of the page do not wait for it. */

@@ -5,7 +5,7 @@ import { paneSeconds, periodOf } from "./choice.js";
 import { duration } from "./format.js";
 import { windowsOf } from "./windows.js";
 
-const MOST_SESSIONS = 2_000;
+const MOST_SESSIONS = 5_000;
 
 const pathOf = (view) => `/views/${encodeURIComponent(view.name)}`;
 const isSession = (view) => view.window.kind === "session";
@@ -15,12 +15,11 @@ export async function askNumbers({ view, measure, choice }, signal) {
   const newest = await endOfData(view, signal);
   if (newest === null) return null;
   const period = periodOf(choice, view, newest);
-  const grain = isSession(view) ? null : period.grainText;
-  const asked = { ...period.asked, where: choice.where, grain };
+  const asked = { ...period.asked, ...shape(view, period), where: choice.where };
   const ranked = measure.kind === "events" ? view.measures[0] : measure;
-  const leading = { ...period.asked, grain, by: ranked.name, n: 10, per: "range" };
+  const leading = { ...period.asked, grain: asked.grain, by: ranked.name, n: 10, per: "range" };
   const [series, top, origin] = await Promise.allSettled([
-    get(pathOf(view), { ...asked, ...shape(view), parts: true }, signal),
+    get(pathOf(view), { ...asked, ...page(view), parts: true }, signal),
     view.keys.length ? get(`${pathOf(view)}/top`, leading, signal) : { rows: [] },
     get(`${pathOf(view)}/provenance`, asked, signal),
   ]);
@@ -30,19 +29,21 @@ export async function askNumbers({ view, measure, choice }, signal) {
 
 /** What the chart shows of the server's answer. */
 export function seriesOf({ view, measure }, { period, series, origin }) {
-  const { rows, total } = answered(series);
+  const { rows, total, provenance } = answered(series);
   return {
-    view, measure, period,
+    view, measure, period, total,
     windows: windowsOf(view, measure, rows, period),
-    left: total - rows.length,
+    rows: rows.length,
+    // Of all rows, also of those that are too many to be drawn.
+    events: provenance.base_events + provenance.tail_events,
+    inTail: provenance.tail_events,
     watermark: Date.parse(origin.value?.watermark ?? "") || null,
   };
 }
 
 export function askWindow({ view, period }, { start, end }, where, signal) {
   const bounds = { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
-  const grain = isSession(view) ? null : period.grainText;
-  return get(`${pathOf(view)}/provenance`, { ...bounds, where, grain }, signal);
+  return get(`${pathOf(view)}/provenance`, { ...bounds, ...shape(view, period), where }, signal);
 }
 
 export async function askBoard(view, signal) {
@@ -72,7 +73,7 @@ async function endOfData(view, signal) {
   return null;
 }
 
-/** What the chart needs: windows over all keys, or the newest sessions, which are of one key each. */
-function shape(view) {
-  return isSession(view) ? { order: "-window_start", limit: MOST_SESSIONS } : { group: "", order: "window_start" };
-}
+/** Windows of the grain over all keys; sessions have no grain, and are of one key each. */
+const shape = (view, period) => (isSession(view) ? {} : { group: "", grain: period.grainText });
+
+const page = (view) => (isSession(view) ? { order: "-window_start", limit: MOST_SESSIONS } : { order: "window_start" });

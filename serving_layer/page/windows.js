@@ -2,7 +2,7 @@
 
 import { instantOf, wall } from "./clock.js";
 
-export const EVENTS = { name: "_events", kind: "events", bound: "exact" };
+const EVENTS = { name: "_events", kind: "events", bound: "exact" };
 
 /** The measures that can be chosen; a view that does not count its events can be looked at by their number too. */
 export function measuresOf(view) {
@@ -28,18 +28,6 @@ export function windowsOf(view, measure, rows, period) {
 
 /** Whether the value of every window is its number of events, which base and tail share between them. */
 export const isCounted = (windows) => windows.every(({ value, events }) => Number(value) === events);
-
-export function totals(windows) {
-  const sum = (of) => windows.reduce((total, window) => total + of(window), 0);
-  return { events: sum(({ events }) => events), inTail: sum(({ inTail }) => inTail) };
-}
-
-/** How many windows are final, provisional and revised. */
-export function statuses(windows) {
-  const counts = { final: 0, provisional: 0, revised: 0 };
-  for (const { status } of windows) counts[status] += 1;
-  return counts;
-}
 
 /** Two sessions of different keys may begin and end at the same instants. */
 function distinct(name, seen) {

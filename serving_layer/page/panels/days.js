@@ -1,5 +1,6 @@
 // The day board: what is published for each day, what waits beyond its cut, and what its gate said.
 
+import { moment } from "../clock.js";
 import { byId, el } from "../dom.js";
 import { number, percent, plural } from "../format.js";
 import { at, reason, state } from "../marks.js";
@@ -30,7 +31,9 @@ export function showDays(view, { days }) {
 }
 
 function row(day, zone) {
-  const why = day.state === "up to date" || !day.reason ? [] : [reason(day.reason)];
+  // How many events wait is a column of its own.
+  const told = day.state === "stale" && day.since ? `since ${moment(day.since, zone)}` : day.reason;
+  const why = day.state === "up to date" || !told ? [] : [reason(told)];
   const error = day.largest_error === null ? null : `largest error ${percent(day.largest_error)}`;
   return el("tr", { "data-key": day.day },
     el("th", { scope: "row" }, day.day),

@@ -11,7 +11,7 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let spokenAt = 0;
 
 /** What is served in the shown range. */
-export function showServed(view, period, { events, inTail }) {
+export function showServed({ view, period, events, inTail }) {
   figure("served", number(events));
   patch(byId("served-note"), `${view.name}, ${period.range.words}`);
   figure("share", percent(share(inTail, events)));

@@ -9,11 +9,12 @@ import { status } from "./series.js";
 
 const REPLAYING = "History is still being read into this version: its numbers are incomplete, and nothing is final.";
 const HINT = "Choose a bar, or a row of the chart’s table, to follow one window to its cut.";
+const STATUSES = ["final", "provisional", "revised"];
 const MOST_CUTS = 4;
 
-/** `origin` is the server's account of the range, `windowOrigin` of the chosen window, if there is one. */
-export function showProvenance({ view, period, totals, statuses, origin, window, windowOrigin }) {
-  if (!totals.events) {
+/** `origin` is the server's account of the shown range, `windowOrigin` of the chosen window, if there is one. */
+export function showProvenance({ view, period, events, inTail }, origin, window, windowOrigin) {
+  if (!events) {
     empty("provenance", "Nothing is served in this range, so there is nothing to follow.");
     return;
   }
@@ -22,10 +23,10 @@ export function showProvenance({ view, period, totals, statuses, origin, window,
   patch(
     byId("provenance").querySelector(".body"),
     el("div", { "data-key": "range" },
-      el("p", { class: "sentence" }, sentence(period, totals, origin)),
-      braidBar(totals.events, totals.inTail),
-      ends(totals),
-      el("ul", { class: "statuses", "aria-label": "Windows by status" }, ...Object.entries(statuses).map(counted))),
+      el("p", { class: "sentence" }, sentence(period, events, inTail, origin)),
+      braidBar(events, inTail),
+      ends(events, inTail),
+      el("ul", { class: "statuses", "aria-label": "Windows by status" }, ...STATUSES.map(counted(origin.windows)))),
     window ? followed(zone, window, windowOrigin) : el("p", { class: "hint", "data-key": "hint" }, HINT),
     facts(zone, origin, cutsWithin(origin.base.cuts, period, zone)),
   );
@@ -39,7 +40,7 @@ function cutsWithin(cuts, { start, end }, zone) {
     .map((cut) => ({ ...cut, first_day: later(cut.first_day, first), last_day: earlier(cut.last_day, last) }));
 }
 
-function sentence(period, { events, inTail }, origin) {
+function sentence(period, events, inTail, origin) {
   if (origin.replaying) return REPLAYING;
   const all = `${plural(events, "event")} in ${period.range.words}`;
   const why = origin.base.cuts.length ? "they came after their day’s cut" : "no day is published yet";
@@ -49,13 +50,13 @@ function sentence(period, { events, inTail }, origin) {
   return `${all}: ${base} from the base up to each day’s cut, ${tail} from the tail beyond it. Each is on one side.`;
 }
 
-function ends({ events, inTail }) {
+function ends(events, inTail) {
   return el("p", { class: "ends" },
     el("span", {}, `base ${percent(share(events - inTail, events))}`),
     el("span", {}, `tail ${percent(share(inTail, events))}`));
 }
 
-const counted = ([word, n]) => el("li", {}, status(word), " ", el("b", {}, number(n)));
+const counted = (windows) => (word) => el("li", {}, status(word), " ", el("b", {}, number(windows[word])));
 
 /** Number, side, cut: the path that each event of the window took. */
 function followed(zone, window, origin) {

@@ -6,11 +6,11 @@ import { byId, el, patch } from "../dom.js";
 import { number, percent, plural, share } from "../format.js";
 import { state } from "../marks.js";
 import { empty, figure, note, ofNumbers, table } from "../panel.js";
-import { isCounted, totals } from "../windows.js";
+import { isCounted } from "../windows.js";
 
 const TONES = { final: "good", provisional: "idle", revised: "warn" };
 
-/** `shown` is what the page has: view, measure, period, windows, left, selected, watermark. */
+/** `shown` is the answer to a question and the start of the window that is selected. */
 export async function showSeries(shown, choose) {
   const { view, measure, period, windows } = shown;
   const zone = view.timezone;
@@ -34,13 +34,13 @@ export async function showSeries(shown, choose) {
 /** The status of a window, as a sign and a word. */
 export const status = (word) => state(word, TONES[word]);
 
-function description({ view, measure, period, windows, left }) {
+function description({ view, measure, period, rows, total }) {
   const session = view.window.kind === "session";
-  const each = session ? `sessions by their start, ${period.grainText} a bar` : `${period.grainText} a bar`;
-  const more = left ? `; the newest ${number(windows.length)} of ${number(windows.length + left)} are shown` : "";
+  const more = rows < total ? ` (the newest ${number(rows)} of ${number(total)})` : "";
+  const each = session ? `sessions by their start${more}, ${period.grainText} a bar` : `${period.grainText} a bar`;
   // A kind is called as in a definition: sum_, because Python has a sum of its own.
   const kind = measure.kind.replace(/_$/, "").replace("_", " ");
-  return `${kind}, ${each}${more}, times in ${zoneName(view.timezone, period.end)}`;
+  return `${kind}, ${each}, times in ${zoneName(view.timezone, period.end)}`;
 }
 
 function legend(counted) {
@@ -52,8 +52,7 @@ function legend(counted) {
   );
 }
 
-function alternative({ view, period, windows }, label) {
-  const { events, inTail } = totals(windows);
+function alternative({ view, period, windows, events, inTail }, label) {
   const values = windows.filter(({ value }) => value !== null);
   const larger = (one, other) => (Number(other.value) > Number(one.value) ? other : one);
   const most = values.reduce(larger, values[0] ?? windows[0]);

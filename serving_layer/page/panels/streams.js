@@ -29,7 +29,7 @@ function row(query, zone) {
   const why = query.error ? [reason(...prose(query.error))] : [];
   const waiting = told(query.lag_events, (events) => plural(events, "event"));
   return el("tr", { "data-key": id(query) },
-    el("th", { scope: "row" }, query.name, el("span", { class: "kind" }, query.kind)),
+    el("th", { scope: "row" }, query.name),
     el("td", { class: "wrap" }, state(query.state, STATES[query.state] ?? "idle"), ...why),
     figure(number(query.events)),
     figure(told(query.rows_per_second, whole)),
