@@ -8,6 +8,7 @@ ratios, not the numbers.
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -202,9 +203,11 @@ def measure(
                 took = timed(client, draw, ask, options.seconds)
                 p50, p99 = percentile(took, 0.5), percentile(took, 0.99)
                 details[name] = {"p50 ms": p50 * 1e3, "p99 ms": p99 * 1e3, "per s": len(took) / sum(took)}
-                cold = min(cold_duckdb(made, name, days) for _ in range(COLD_RUNS))
+                cold = statistics.median(cold_duckdb(made, name, days) for _ in range(COLD_RUNS))
                 by_spark = (
-                    min(cold_spark(spark, made, name, days) for _ in range(COLD_RUNS)) if spark else None
+                    statistics.median(cold_spark(spark, made, name, days) for _ in range(COLD_RUNS))
+                    if spark
+                    else None
                 )
                 wanted = {
                     "point": f"p99 <= {POINT_WANTED * 1e3:.0f} ms",

@@ -1,10 +1,8 @@
 """Answers: the rows that a request asks for, where their numbers come from, and both as plain data."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from itertools import groupby
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
@@ -19,6 +17,7 @@ from braid.states import arrow
 from braid.view_tables import LATE
 from braid.windows import Window
 from serving_layer.numbers import EVENT_COUNT, KNOWN, STATUS, begun_in, final_until, numbers, totals
+from serving_layer.plain import plain, plain_rows
 from serving_layer.reader import IN_TAIL, Snapshot
 from serving_layer.request import Ranking, Request, range_of, scope_of
 from serving_layer.scope import Scope
@@ -129,35 +128,6 @@ def shown(given: Answer, parts: bool = False) -> pa.Table:
     return given.rows.drop_columns(hidden)
 
 
-def plain_rows(rows: pa.Table, zone: ZoneInfo) -> list[dict[str, Any]]:
-    columns = [plain_column(rows[name], zone) for name in rows.column_names]
-    return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def plain_column(column: pa.ChunkedArray, zone: ZoneInfo) -> list[Any]:
-    """All values of a column; what JSON holds as it is needs no look at each."""
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return list(column.to_pylist())
-    return [None if value is None else plain(value, zone) for value in column.to_pylist()]
-
-
-def plain(value: Any, zone: ZoneInfo) -> Any:
-    """A value as JSON can hold it without loss; instants are shown in the source's zone with their offset."""
-    if isinstance(value, datetime):
-        return (value if value.tzinfo is None else value.astimezone(zone)).isoformat()
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        # Whole numbers stay numbers; a fraction would become a float in most readers, and is exact as text.
-        return int(value) if value == value.to_integral_value() and _scale(value) == 0 else str(value)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
 def _found(reading: Reading, request: Request) -> tuple[pa.Table, Snapshot]:
     view = reading.version.view
     read = reading.windows(scope_of(view, request), view.window.read_as(request.grain))
@@ -200,8 +170,3 @@ def _stretches(through: Mapping[date, datetime], zone: ZoneInfo) -> Iterable[dic
     for (_, cut), run in runs:
         days = [day for _, (day, _) in run]
         yield {"first_day": str(days[0]), "last_day": str(days[-1]), "through": plain(cut, zone)}
-
-
-def _scale(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) else 0

@@ -14,10 +14,10 @@ from braid.deployment import Version
 from braid.settings import Settings
 from braid.view import View
 from braid.view_tables import ViewTables, bounds
-from serving_layer.answer import plain_rows
 from serving_layer.held import Held, files_of, hold
 from serving_layer.memory import Memory
 from serving_layer.numbers import KNOWN, final_until, numbers
+from serving_layer.plain import plain_rows
 from serving_layer.reader import active_version, tail_columns
 from serving_layer.touch import Touch, touched
 

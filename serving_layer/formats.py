@@ -8,7 +8,8 @@ import pyarrow as pa
 from fastapi import Response
 from fastapi.responses import JSONResponse
 
-from serving_layer.answer import Answer, document, plain_rows, shown
+from serving_layer.answer import Answer, document, shown
+from serving_layer.plain import plain_rows
 from serving_layer.problems import Refused
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"

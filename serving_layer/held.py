@@ -91,6 +91,7 @@ class Held:
             block.states(scope.since, scope.until, wanted)
             for scope in scopes
             for block in self._blocks(scope, level)
+            if block.count(scope.since, scope.until)
         ]
         tail = [
             piece.block.states(scope.since, scope.until, wanted)

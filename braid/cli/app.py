@@ -18,6 +18,7 @@ COMMANDS = (
     "plan",
     "kappa",
     "batch",
+    "compare",
     "airflow",
     "query",
     "serve",

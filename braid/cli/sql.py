@@ -35,7 +35,7 @@ def sql(
     from zoneinfo import ZoneInfo
 
     from braid.deployment import deployments
-    from serving_layer.answer import plain_rows
+    from serving_layer.plain import plain_rows
     from serving_layer.scope import parse_moment
     from serving_layer.sql import run
 
