@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from batch_layer.days import Accuracy
 from braid.delta_tables import open_table, pin
-from braid.served import served_states
 from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
+from braid.served import served_states
 from braid.view import View
 from braid.view_tables import ViewTables
 

@@ -1,22 +1,26 @@
 """What is served of a day against an independent recompute of it at the same cut: the proof of a publish."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from batch_layer.days import read_days
+from batch_layer.lookups import LookupsAsOf
 from batch_layer.plan import ALL, Days, plan
-from batch_layer.recompute import day_rows, recompute
+from batch_layer.recompute import day_rows, first_copies, recompute
 from braid import deployment
 from braid.log import Log
-from braid.served import served_states
 from braid.parity import Parity, compare_states
+from braid.served import served_states
 from braid.settings import Settings
+from braid.source import Source
 from braid.view import View
 from braid.view_tables import ViewTables
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def compare(
@@ -49,3 +53,23 @@ def _compared(
     made = recompute(spark, settings, active.view, rows, cut)
     parity = Parity(name, active.number, "a recompute of the log", cut)
     return compare_states(parity, active.view, served, active.view, made.states)
+
+
+@dataclass(frozen=True)
+class Recomputing:
+    """How this layer reads a log, for others to compare their numbers with."""
+
+    spark: "SparkSession"
+    settings: Settings
+
+    def first_copies(self, rows: "DataFrame", source: Source) -> "DataFrame":
+        return first_copies(rows, source)
+
+    def lookups_at(self, cut: datetime) -> LookupsAsOf:
+        return LookupsAsOf(self.spark, self.settings, cut)
+
+    def published(self, tables: ViewTables) -> dict[date, datetime]:
+        """Day -> the cut at which it was published last."""
+        return {
+            day: record.publish.cut for day, record in read_days(tables).items() if record.publish is not None
+        }

@@ -56,7 +56,7 @@ def compare_states(
     parity: Parity, view: View, mine: "DataFrame", other_view: View, theirs: "DataFrame"
 ) -> Parity:
     """Fills a comparison in with what two tables of states say."""
-    if reason := _why_not(view, other_view):
+    if reason := why_not_comparable(view, other_view):
         return replace(parity, not_comparable=reason)
     found = judged(view, mine, other_view, theirs).persist()
     try:
@@ -79,21 +79,21 @@ def judged(view: View, mine: "DataFrame", other_view: View, theirs: "DataFrame")
     from pyspark.sql import functions as F
 
     measures = shared_measures(view, other_view)
-    left = _presented(view, mine, measures).withColumn("_side", F.lit(0))
-    right = _presented(other_view, theirs, measures).withColumn("_side", F.lit(1))
+    left = presented(view, mine, measures).withColumn("_side", F.lit(0))
+    right = presented(other_view, theirs, measures).withColumn("_side", F.lit(1))
     values = [EVENTS_SHOWN, *measures]
     sides = [
         F.first(F.when(F.col("_side") == side, F.struct(*values)), ignorenulls=True).alias(name)
         for side, name in enumerate(("mine", "theirs"))
     ]
     types = dict(left.dtypes)
-    same = F.lit(True)
+    alike = F.lit(True)
     for name in values:
-        same = same & _same(F.col(f"mine.{name}"), F.col(f"theirs.{name}"), types[name])
+        alike = alike & same(F.col(f"mine.{name}"), F.col(f"theirs.{name}"), types[name])
     both = F.col("mine").isNotNull() & F.col("theirs").isNotNull()
     verdict = (
         F.when(F.col("theirs").isNull(), "extra").when(F.col("mine").isNull(), "missing")
-        .when(both & same, "equal").otherwise("different")
+        .when(both & alike, "equal").otherwise("different")
     )  # fmt: skip
     return left.unionByName(right).groupBy(*group_columns(view)).agg(*sides).withColumn(VERDICT, verdict)
 
@@ -106,7 +106,8 @@ def shared_measures(view: View, other: View) -> list[str]:
     return [name for name in view.measures if view.measures[name] == other.measures.get(name)]
 
 
-def _presented(view: View, states: "DataFrame", measures: list[str]) -> "DataFrame":
+def presented(view: View, states: "DataFrame", measures: list[str]) -> "DataFrame":
+    """Groups with the numbers of their states, and how many events they hold."""
     from pyspark.sql import functions as F
 
     numbers = [
@@ -116,7 +117,8 @@ def _presented(view: View, states: "DataFrame", measures: list[str]) -> "DataFra
     return states.select("day", *bounds(view), *view.keys, events, *numbers)
 
 
-def _same(mine: "Column", theirs: "Column", type_name: str) -> "Column":
+def same(mine: "Column", theirs: "Column", type_name: str) -> "Column":
+    """Whether two numbers are equal, but for the order in which floating-point numbers were added."""
     from pyspark.sql import functions as F
 
     equal = mine.eqNullSafe(theirs)
@@ -126,7 +128,8 @@ def _same(mine: "Column", theirs: "Column", type_name: str) -> "Column":
     return F.coalesce(equal | (F.abs(mine - theirs) <= room), F.lit(False))
 
 
-def _why_not(view: View, other: View) -> str | None:
+def why_not_comparable(view: View, other: View) -> str | None:
+    """What keeps the groups of two definitions from being the same groups."""
     if set(view.keys) != set(other.keys):
         return f"its keys are {view.keys!r} and the other's {other.keys!r}"
     if view.window.state_spec() != other.window.state_spec():

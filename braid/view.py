@@ -41,6 +41,8 @@ class View:
     lateness: str = "10 minutes"
     # Policy, and no part of what the view is: not compared, not stored with what is deployed.
     expect: tuple[OutputExpectation, ...] = field(default=OUTPUT_DEFAULT, compare=False)
+    # Measure -> the largest relative error that `braid compare` allows.
+    accuracy: Mapping[str, float] = field(default_factory=FrozenMap, compare=False)
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "view")
@@ -55,6 +57,7 @@ class View:
         self._check_keys()
         self._check_measures()
         set_field(self, "expect", require_output(self.expect, self.keys, self.measures, self._what("expect")))
+        self._check_accuracy()
 
     @property
     def patience(self) -> timedelta:
@@ -156,6 +159,20 @@ class View:
             self._require_new(name, taken, "measure", "rename the measure")
             taken[name] = "another measure is called"
             self._check_measure(name, measure)
+
+    def _check_accuracy(self) -> None:
+        allowed: Mapping[str, Any] = require_mapping(self.accuracy, self._what("accuracy"), "{'hits': 0}")
+        for name, most in allowed.items():
+            if name not in self.measures:
+                raise self._error(
+                    f"accuracy: {name!r} is not a measure. {suggest(name, self.measures, 'measures')}"
+                )
+            if isinstance(most, bool) or not isinstance(most, int | float) or not most >= 0:
+                raise self._error(
+                    f"accuracy: {name!r} is {most!r}: give the largest relative error that is allowed, 0 for none or "
+                    "0.01 for 1 %."
+                )
+        set_field(self, "accuracy", FrozenMap({name: float(most) for name, most in allowed.items()}))
 
     def _check_measure(self, name: str, measure: Any) -> None:
         try:

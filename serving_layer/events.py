@@ -24,7 +24,7 @@ async def moves(hub: Hub, name: str, request: Request, mode: str) -> AsyncIterat
     """The rows of a view that change, or become final, from now on."""
     chosen = {"updates": changes.updates, "final": changes.final}[mode]
     word = "update" if mode == "updates" else "final"
-    held, watcher = hub.watch(name)
+    held, watcher = await asyncio.to_thread(hub.watch, name, asyncio.get_running_loop())
     try:
         yield _event("hello", {"version": held.version.number, "epoch": _epoch(held.mark)})
         while not hub.is_stopping:

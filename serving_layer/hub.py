@@ -8,7 +8,7 @@ from typing import Any
 
 from braid import deployment
 from braid.definitions import load_definitions
-from braid.errors import BraidError, DefinitionError
+from braid.errors import BraidError
 from braid.logs import Log as Logger
 from braid.names import suggest
 from braid.settings import Settings
@@ -101,9 +101,9 @@ class Hub:
         """Where each view stands; what it says moves with every commit."""
         return {name: _where(follower.now) for name, follower in sorted(self._followers.items())}
 
-    def watch(self, name: str) -> tuple[Held, Watcher]:
-        """From here on: the present state, and all moves that come after it."""
-        watcher = Watcher(asyncio.get_running_loop())
+    def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[Held, Watcher]:
+        """From here on: the present state, and all moves that come after it. It may wait for a look to end."""
+        watcher = Watcher(loop)
         with self._lock:
             held = self.held(name)
             self._watchers.setdefault(name, []).append(watcher)
@@ -130,7 +130,7 @@ class Hub:
             if name not in self._followers:
                 try:
                     self._followers[name] = Follower(self.settings, name, self.memory)
-                except (BraidError, DefinitionError):
+                except BraidError:
                     # Deployed, and its stream has not made its tables yet.
                     continue
         self._weigh()

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from braid.commits import Commit, newest_commit, next_epoch
-from braid.ddl import quote
 from braid.errors import BraidError
 from braid.events import log_schema
 from braid.frames import no_rows, timestamp
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 logger = Logger("ingest")
+
+# Up to this many records one task is faster than several.
+SMALL = 10_000
 
 
 class ClockWentBack(Exception):
@@ -48,7 +50,6 @@ class Appender(BatchWriter):
         """Looks up, once per start of the query, what is already in the log."""
         self.last = newest_commit(self.spark, self.log.table)
         self.floor = self.last.clock if self.last else self.log.source.earliest
-        self._columns = [quote(column.name) for column in log_schema(self.log.source)]
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
         """A batch that is in the log already is only run through, to advance the state."""
@@ -62,7 +63,7 @@ class Appender(BatchWriter):
             return
         self._refuse_old_clock(plan)
         commit = self._next(query, batch, plan)
-        self._write(rows, commit)
+        self._write(rows.coalesce(1) if self._is_small(commit) else rows, commit)
         logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
 
     def beat(self) -> bool:
@@ -128,6 +129,16 @@ class Appender(BatchWriter):
             unknown_fields=settled.unknown_fields if settled else (),
         )  # fmt: skip
 
+    def _is_small(self, commit: Commit) -> bool:
+        """Whether one task and one file are faster than one for each of Kafka's partitions.
+
+        Not where ids are remembered: their state has its own tasks, which are not to be run in one.
+        """
+        if self.log.source.event_id is not None or not commit.end:
+            return False
+        begun = sum(commit.start.values()) if self.last is None else sum(self.last.end.values())
+        return sum(commit.end.values()) - begun <= SMALL
+
     def _settled(self) -> Commit:
         """The last commit with what the engine has counted of its batch since; a count that a crash took is said."""
         assert self.last is not None
@@ -142,9 +153,10 @@ class Appender(BatchWriter):
         )
 
     def _write(self, rows: "DataFrame", commit: Commit) -> None:
-        epoch = f"{timestamp(commit.epoch)} as _epoch"
-        columns = [epoch if name == "`_epoch`" else name for name in self._columns]
-        writer = rows.selectExpr(*columns).write.format("delta")
+        from pyspark.sql import functions as F
+
+        # Delta finds columns by their names: to put them in order would only cost time.
+        writer = rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta")
         writer = writer.mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict and not commit.beat:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
@@ -156,7 +168,6 @@ class Appender(BatchWriter):
     def _nothing(self) -> "DataFrame":
         return no_rows(self.spark, log_schema(self.log.source))
 
-    _columns: list[str] = field(default_factory=list)
     _plan: Plan | None = None
 
 

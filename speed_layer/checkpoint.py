@@ -1,6 +1,7 @@
 """Reads Spark's checkpoint of a query: who it is, and what each of its batches was to read."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -41,7 +42,9 @@ class Checkpoint:
         return max(self._numbers("offsets"), default=None)
 
     def plan(self, batch: int) -> Plan:
-        plan: Plan = self._json(f"{self.folder}/offsets/{batch}", _parse_plan)
+        """Without its checksum, which `verify` has looked at: this is asked at every batch."""
+        file = f"{self.folder}/offsets/{batch}"
+        plan: Plan = self._parsed(file, self.storage.glance, _parse_plan)
         return plan
 
     def first_offsets(self, topic: str | None) -> Positions:
@@ -56,7 +59,7 @@ class Checkpoint:
         self.query_id()
         # Spark reads the newest two plans and the newest commit when it starts.
         for batch in self._numbers("offsets")[-2:]:
-            self.plan(batch)
+            self._json(f"{self.folder}/offsets/{batch}", _parse_plan)
         for batch in self._numbers("commits")[-1:]:
             self._json(f"{self.folder}/commits/{batch}", lambda text: json.loads(text.split("\n")[1]))
 
@@ -64,9 +67,12 @@ class Checkpoint:
         return sorted(int(name) for name in self.storage.names(f"{self.folder}/{folder}") if name.isdigit())
 
     def _json(self, file: str, parse: Any) -> Any:
+        return self._parsed(file, self.storage.read, parse)
+
+    def _parsed(self, file: str, read: Callable[[str], str | None], parse: Any) -> Any:
         try:
-            return parse(self.storage.read(file))
-        except (ValueError, KeyError, IndexError, TypeError, OSError):
+            return parse(read(file))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError):
             raise BraidError(f"the checkpoint file {file} is damaged. {self.mend}") from None
 
 

@@ -1,6 +1,7 @@
 """Keeps a tail short: closed epochs become one file each, covered rows go, and a cut moves rows into the base.
 
-Only the stream folds, between its micro-batches and under their lock: two writers of one tail would conflict.
+Only the stream folds, and commits what it folded between its micro-batches, under their lock: two writers of one tail
+would conflict. What is folded is closed, so that it is made ready beside the micro-batches, without the lock.
 """
 
 from collections import Counter
@@ -62,28 +63,26 @@ class Folding:
         with writer.lock:
             if writer.last is None or writer.in_doubt or writer.last.complete is None:
                 return False
+            complete = writer.last.complete
             self._catch_up()
-            if (cut := self._cut_due()) is not None:
-                self._advance(cut)
-            elif self._base_changed():
-                self._collect()
-            elif epochs := due(self.files, writer.last.complete):
-                self._rewrite(epochs)
-            else:
-                return False
-            return True
+        if (cut := self._cut_due(complete)) is not None:
+            self._advance(cut)
+        elif self._base_changed():
+            self._collect()
+        elif epochs := due(self.files, complete):
+            self._rewrite(epochs)
+        else:
+            return False
+        return True
 
     def tidy(self) -> None:
         """Rounds until nothing is due."""
         while self.tend():
             pass
 
-    def _cut_due(self) -> datetime | None:
+    def _cut_due(self, complete: datetime) -> datetime | None:
         """A replay is folded once it has read all of its history; a kappa view's tail every now and then."""
-        writer, covered = self.writer, self.base_through
-        assert writer.last is not None
-        complete, every = writer.last.complete, writer.log.settings.fold_every
-        assert complete is not None
+        writer, covered, every = self.writer, self.base_through, self.writer.log.settings.fold_every
         if writer.replay_cut is not None and (covered is None or covered < writer.replay_cut):
             return writer.replay_cut
         if writer.view.mode != "kappa":
@@ -149,13 +148,8 @@ class Folding:
 
     def _forget(self, cut: datetime) -> None:
         """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""
-        commit = self.writer.settled()
-        if commit is None:
-            return
         writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
-        writer = writer.option("replaceWhere", f"epoch <= {timestamp(cut)}")
-        self.writer.say(writer, replace(commit, collected=self.base_version))
-        self._catch_up()
+        self._say(writer.option("replaceWhere", f"epoch <= {timestamp(cut)}"), self.base_version)
 
     def _collect(self) -> None:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
@@ -164,11 +158,13 @@ class Folding:
         spark, tables = self.writer.spark, self.writer.tables
         # Named before it is read: what is published in between is collected next time.
         self.base_version = newest_version(Storage(spark), tables.base) or 0
-        through = throughs(pinned(spark, tables.base, self.base_version))
+        # The first version only created the table: there is nothing to ask for, and asking takes a second.
+        through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
         if not through:
             return
-        assert self.writer.last is not None
-        self.writer.last = replace(self.writer.last, collected=self.base_version)
+        with self.writer.lock:
+            assert self.writer.last is not None
+            self.writer.last = replace(self.writer.last, collected=self.base_version)
         tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
         rows = tail.groupBy("epoch").count()
         left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
@@ -183,9 +179,6 @@ class Folding:
         """One file for each of these closed epochs, without what is covered."""
         from pyspark.sql import functions as F
 
-        commit = self.writer.settled()
-        if commit is None:
-            return
         view, tables = self.writer.view, self.writer.tables
         tail = pinned(self.writer.spark, tables.tail).where(F.col("epoch").isin(epochs))
         left = beyond(tail, through or {})
@@ -193,10 +186,16 @@ class Folding:
         with unchanged(self._name("tail"), totals(left), folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
             where = among("epoch", map(timestamp, epochs))
-            writer = writer.option("replaceWhere", where).option("dataChange", "false")
-            self.writer.say(writer, commit)
-        self._catch_up()
+            self._say(writer.option("replaceWhere", where).option("dataChange", "false"))
         logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
+
+    def _say(self, writer: Any, collected: int | None = None) -> None:
+        """Commits to the tail and says its newest commit again; nothing while that one is in doubt."""
+        with self.writer.lock:
+            if (commit := self.writer.settled()) is not None:
+                known = commit.collected if collected is None else collected
+                self.writer.say(writer, replace(commit, collected=known))
+                self._catch_up()
 
     def _name(self, table: str) -> str:
         return f"{table} of view {self.writer.view.name!r}"

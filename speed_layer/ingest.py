@@ -143,17 +143,17 @@ class IngestJob(Job):
 
     def status(self) -> QueryStatus:
         progress, last = self.progress(), self.appender.last if self.appender else None
-        operators = progress.stateOperators if progress else []
+        operators = progress.get("stateOperators", [])
         return QueryStatus(
             name=self.name, kind="ingest", source=self.source.name,
             state="retrying" if self.error else "running" if self.query else "starting",
             error=str(self.error) if self.error else None, retry_in=self.retry_in,
             batch=last.batch if last else None,
-            rows_per_second=progress.processedRowsPerSecond if progress else None,
-            batch_ms=progress.durationMs.get("triggerExecution") if progress else None,
+            rows_per_second=progress.get("processedRowsPerSecond"),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution"),
             lag_events=_behind_kafka(progress),
             events=sum(last.end.values()) - sum(last.start.values()) if last else 0,
-            state_bytes=sum(operator.memoryUsedBytes for operator in operators) if operators else None,
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators) if operators else None,
             epoch=last.epoch if last else None,
         )  # fmt: skip
 
@@ -183,11 +183,11 @@ def ingest_jobs(
     return [IngestJob(spark, settings, clock, source=source) for source in sources]
 
 
-def _behind_kafka(progress: Any) -> int | None:
+def _behind_kafka(progress: dict[str, Any]) -> int | None:
     """How many records the broker had that the newest batch did not read; files have no such number."""
     behind = [
-        int(source.metrics["avgOffsetsBehindLatest"].split(".")[0])
-        for source in (progress.sources if progress else [])
-        if source.metrics and "avgOffsetsBehindLatest" in source.metrics
+        int(source["metrics"]["avgOffsetsBehindLatest"].split(".")[0])
+        for source in progress.get("sources", [])
+        if "avgOffsetsBehindLatest" in source.get("metrics", {})
     ]
     return sum(behind) if behind else None

@@ -1,5 +1,6 @@
 """One streaming query that runs for good: started, tended, started again after a failure, stopped between batches."""
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -116,9 +117,13 @@ class Job(ABC):
         with self.writer.lock:
             self.query.stop()
 
-    def progress(self) -> Any:
-        """What the engine says of its newest micro-batch."""
-        return self.query.lastProgress if self.query is not None else None
+    def progress(self) -> dict[str, Any]:
+        """What the engine says of its newest micro-batch; nothing before there was one.
+
+        As JSON: PySpark's own objects are made with a hundred calls into the JVM, and this is asked every second.
+        """
+        report = self.query._jsq.lastProgress() if self.query is not None else None
+        return dict(json.loads(report.json())) if report is not None else {}
 
     def _tend(self) -> None:
         from py4j.protocol import Py4JJavaError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from braid.deployment import Version
 from braid.errors import BraidError
 from braid.log import Log
-from braid.served import recomputed_states, served_states
 from braid.parity import Parity, compare_states
+from braid.served import recomputed_states, served_states
 from braid.settings import Settings
 from braid.storage import Storage
 from braid.transactions import newest_version

@@ -130,9 +130,13 @@ class _Rounds:
         self.watch(self._progress(stage))
 
     def _look(self, query: "StreamingQuery") -> None:
-        for progress in query.recentProgress:
-            if progress.batchId > self.known:
-                self.known, self.events = progress.batchId, self.events + progress.numInputRows
+        """Not through PySpark's own objects, which are made with a hundred calls into the JVM each."""
+        newest = self.known
+        for report in reversed(query._jsq.recentProgress()):
+            if (batch := report.batchId()) <= self.known:
+                break
+            newest, self.events = max(newest, batch), self.events + report.numInputRows()
+        self.known = newest
 
     def _is_caught_up(self) -> bool:
         writer, lag = self.job.tail_writer, self.job.lag

@@ -86,7 +86,8 @@ class StreamJob(Job):
         self.tail_writer, self.folding = writer, Folding(writer)
         self.folding.begin()
         self.lag = Lag(storage, self.log.table)
-        stream = self._read(taken).writeStream.queryName(self.name).foreachBatch(writer.append)
+        events = writer.incoming(self._read(taken))
+        stream = events.writeStream.queryName(self.name).foreachBatch(writer.append)
         stream = stream.option("checkpointLocation", self.tables.checkpoint)
         if once:
             stream = stream.trigger(availableNow=True)
@@ -125,8 +126,8 @@ class StreamJob(Job):
             state="retrying" if self.error else "running" if self.query else "starting",
             error=str(self.error) if self.error else None, retry_in=self.retry_in,
             batch=last.batch if last else None,
-            rows_per_second=progress.processedRowsPerSecond if progress else None,
-            batch_ms=progress.durationMs.get("triggerExecution") if progress else None,
+            rows_per_second=progress.get("processedRowsPerSecond"),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution"),
             lag_events=lag[0] if lag else None, lag_seconds=lag[1] if lag else None,
             events=writer.counts.events if writer else 0,
             late=writer.counts.late if writer else 0,

@@ -10,7 +10,7 @@ from braid.ddl import quote
 from braid.errors import BraidError
 from braid.events import view_events
 from braid.finality import late_before, watermark
-from braid.fingerprint import state_fingerprint
+from braid.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.frames import no_rows, timestamp
 from braid.log import Log
 from braid.logs import Log as Logger
@@ -70,6 +70,23 @@ class TailWriter(BatchWriter):
                 f"{self.view.name!r}: was its deployment.json lost or edited? Restore it, or move the folder "
                 f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
             )
+
+    def incoming(self, log: "DataFrame") -> "DataFrame":
+        """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
+
+        Asked of the stream, and not within each batch: there, Spark reads every column of the log before it looks at
+        what is done with them, and plans anew at every batch what is always the same.
+        """
+        from pyspark.sql import functions as F
+
+        rows = log if self.from_day is None else log.where(f"day >= date'{self.from_day}'")
+        if self.replay_cut is not None:
+            # Before they are grouped: history is one state per pane and keys, however many epochs it came in.
+            rows = rows.withColumn("_epoch", F.expr(f"greatest(_epoch, {timestamp(self.replay_cut)})"))
+        if used_lookups(self.view):
+            needed = [*used_columns(self.view), "day", "_epoch", "_error"]
+            return rows.where("_error is null").selectExpr(*map(quote, needed))
+        return view_events(self.view, rows, Lookups(self.spark, self.log.settings, {}).table_of)
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
         position = position_of(plan)
@@ -164,18 +181,12 @@ class TailWriter(BatchWriter):
     ) -> "tuple[DataFrame, tuple[Observation, ...]]":
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
         from pyspark.sql import Observation
-        from pyspark.sql import functions as F
 
         if arrived == 0:
             return self.nothing(), ()
-        if self.from_day is not None:
-            rows = rows.where(f"day >= date'{self.from_day}'")
         if arrived is not None and arrived <= SMALL:
             rows = rows.coalesce(1)
-        if self.replay_cut is not None:
-            # Before they are grouped: history is one state per pane and keys, however many epochs it came in.
-            rows = rows.withColumn("_epoch", F.expr(f"greatest(_epoch, {timestamp(self.replay_cut)})"))
-        events = view_events(self.view, rows, lookups.table_of)
+        events = view_events(self.view, rows, lookups.table_of) if used_lookups(self.view) else rows
         if self._prepare is None:
             self._prepare = preparation(self.view, events.schema, extra=("_epoch",))
             self._observed = observed(self.view, self.replay_cut)

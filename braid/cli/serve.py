@@ -1,5 +1,6 @@
 """`braid serve`: the views over HTTP, and a page to look at them."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -108,14 +109,17 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def _remembered(ask: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The same, asked by one at a time and not more often than people look."""
     answers: dict[str, tuple[float, Any]] = {}
+    turn = threading.Lock()
 
     def asking(name: str) -> Any:
-        when, answer = answers.get(name, (-SECONDS, None))
-        if time.monotonic() - when >= SECONDS:
-            answer = ask(name)
-            answers[name] = time.monotonic(), answer
-        return answer
+        with turn:
+            when, answer = answers.get(name, (-SECONDS, None))
+            if time.monotonic() - when >= SECONDS:
+                answer = ask(name)
+                answers[name] = time.monotonic(), answer
+            return answer
 
     return asking
 
