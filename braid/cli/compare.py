@@ -147,7 +147,8 @@ def _complaint(report: "Report") -> str:
                 f"{one.unexplained:,} of {one.groups:,} groups ({one.side}) have no explanation in the log"
             )
         parts += [
-            f"{name} of {day.day} ({one.side}) is off by {day.largest[name]:.4%}, and {report.allowed[name]:.4%} is allowed"
+            f"{name} of {day.day} ({one.side}) is off by {day.largest[name]:.4%}, where {report.allowed[name]:.4%} "
+            "is allowed"
             for day in one.exceeded
             for name in day.exceeded
         ]
