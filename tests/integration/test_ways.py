@@ -100,12 +100,12 @@ def test_all_ways_agree_on_earthquakes_in_the_order_of_their_revisions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """85 % of the events are behind the largest event time that was seen before them."""
-    source = Source(
-        name="quakes", kafka_topic=f"t-{uuid.uuid4().hex}", event_time="time", event_id="id",
-        schema="id string, time timestamp, updated timestamp, mag double, magType string, place string",
-    )  # fmt: skip
-    definitions = tmp_path / "definitions.py"
-    definitions.write_text(f"from braid import Source\nquakes = {source!r}\n")
+    fields = {
+        "name": "quakes", "kafka_topic": f"t-{uuid.uuid4().hex}", "event_time": "time", "event_id": "id",
+        "schema": "id string, time timestamp, updated timestamp, mag double, magType string, place string",
+    }  # fmt: skip
+    source, definitions = Source(**fields), tmp_path / "definitions.py"
+    definitions.write_text(f"from braid import Source\nquakes = Source(**{fields!r})\n")
     monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))
     monkeypatch.setenv("BRAID_KAFKA_BOOTSTRAP", settings.bootstrap)
     file = shared_data / "usgs" / "all_month_quakewatch.csv"
