@@ -1,0 +1,66 @@
+"""Keeps every comparison of a view in a small Delta table, so that a trend can be seen."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from braid.delta_tables import open_table
+from braid.settings import Settings
+from serving_layer.accuracy.documents import document
+from serving_layer.accuracy.headline import streamed
+from serving_layer.accuracy.values import Report
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One comparison of the past: in short, and as a whole."""
+
+    at: datetime
+    version: int
+    cut: datetime
+    holds: bool
+    groups: int
+    equal: int
+    unexplained: int
+    largest_error: float
+    report: dict[str, Any]
+
+    @property
+    def share(self) -> float:
+        return self.equal / self.groups if self.groups else 1.0
+
+
+def keep(settings: Settings, report: Report) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    found = streamed(report)
+    instant = pa.timestamp("us", "UTC")
+    schema = pa.schema(
+        [
+            ("at", instant), ("version", pa.int64()), ("cut", instant), ("holds", pa.bool_()), ("groups", pa.int64()),
+            ("equal", pa.int64()), ("unexplained", pa.int64()), ("largest_error", pa.float64()),
+            ("report", pa.string()),
+        ]
+    )  # fmt: skip
+    row = {
+        "at": report.at, "version": report.version, "cut": report.cut, "holds": report.holds, "groups": found.groups,
+        "equal": found.equal, "unexplained": sum(one.unexplained for one in report.comparisons),
+        "largest_error": max((day.largest_error for day in found.days), default=0.0),
+        "report": json.dumps(document(report)),
+    }  # fmt: skip
+    write_deltalake(_table(settings, report.view), pa.Table.from_pylist([row], schema), mode="append")
+
+
+def history(settings: Settings, view: str) -> list[Kept]:
+    """Oldest first; nothing before the first comparison."""
+    table = open_table(_table(settings, view))
+    if table is None:
+        return []
+    rows = table.to_pyarrow_table().sort_by("at").to_pylist()
+    return [Kept(**row | {"report": json.loads(row["report"])}) for row in rows]
+
+
+def _table(settings: Settings, view: str) -> str:
+    return settings.location("accuracy", view)

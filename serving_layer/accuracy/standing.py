@@ -1,0 +1,132 @@
+"""Which days of a view can be compared, each up to which cut, and from which side of it the events are served."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from braid.commits import TailCommit
+from braid.delta_tables import Pinned, open_table, pin
+from braid.errors import NotYet
+from braid.log import Log
+from braid.settings import Settings
+from braid.versions import Version
+from braid.view_tables import ViewTables
+from serving_layer.accuracy.batch import Batch
+from serving_layer.accuracy.facts import Span
+
+# Before every epoch: up to it, a tail has nothing.
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class DayStanding:
+    """A day: the cut at which it is compared, and what its base covers.
+
+    `deduplicated` is the cut up to which the batch layer published it, None where only the stream has counted;
+    `in_tail` says that the stream's own rows of it are all still there.
+    """
+
+    day: date
+    cut: datetime
+    through: datetime | None = None
+    deduplicated: datetime | None = None
+    in_tail: bool = True
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One version of a view, as far as it can be compared now.
+
+    `limit` is the last epoch that is taken from the tail, and `skipped` says which days cannot be compared, and why.
+    """
+
+    version: Version
+    tables: ViewTables
+    days: tuple[DayStanding, ...]
+    mark: TailCommit | None
+    limit: datetime | None
+    skipped: Mapping[date, str]
+
+    @property
+    def cuts(self) -> dict[datetime, list[date]]:
+        """Days by their cut: usually there is one."""
+        found: dict[datetime, list[date]] = {}
+        for one in self.days:
+            found.setdefault(one.cut, []).append(one.day)
+        return found
+
+    @property
+    def newest_cut(self) -> datetime:
+        return max(one.cut for one in self.days)
+
+    @property
+    def span(self) -> Span:
+        return Span(self.newest_cut, self.days[0].day, self.days[-1].day)
+
+    def stream_alone(self) -> "Standing | None":
+        """The published days of which the tail still holds everything, as if nothing had been published."""
+        if self.limit is None:
+            return None
+        days = tuple(
+            DayStanding(one.day, self.limit)
+            for one in self.days
+            if one.deduplicated is not None and one.in_tail
+        )
+        return replace(self, days=days) if days else None
+
+
+def standing(
+    settings: Settings,
+    version: Version,
+    batch: Batch,
+    cut: datetime | None = None,
+    first: date | None = None,
+    last: date | None = None,
+) -> Standing:
+    """A base cannot be read before its own cut, and a tail not beyond what its stream has read completely."""
+    tables = ViewTables(settings, version.view.name, version.number)
+    tail, base = pinned_table(tables.tail), pinned_table(tables.base)
+    mark = tail.mark() if tail is not None else None
+    complete = mark.complete if mark is not None and not mark.replaying else None
+    limit = complete if cut is None or complete is None else min(cut, complete)
+    throughs = base.throughs() if base is not None else {}
+    published = batch.published(tables)
+    collected = _collected(tables, mark)
+    asked = Span(BEGINNING, max(filter(None, (first, version.from_day)), default=None), last)
+    found, skipped = [], {}
+    for day in sorted(
+        day for day in _days(Log(version.view.source, settings)) | set(throughs) if asked.has(day)
+    ):
+        through = throughs.get(day)
+        cuts = [moment for moment in (limit, through) if moment is not None]
+        if not cuts:
+            skipped[day] = "it is not published, and no stream has read its log yet"
+            continue
+        by_batch = through if through is not None and published.get(day) == through else None
+        found.append(DayStanding(day, max(cuts), through, by_batch, day not in collected))
+    if not found:
+        name = version.view.name
+        raise NotYet(
+            f"view {name!r} has no day that can be compared: run `braid stream {name} --once`, or publish days with "
+            "`braid batch run`."
+        )
+    return Standing(version, tables, tuple(found), mark, limit, skipped)
+
+
+def _collected(tables: ViewTables, mark: TailCommit | None) -> set[date]:
+    """The days whose rows the stream has taken out of its tail, because a base covered them."""
+    from deltalake import DeltaTable
+
+    if mark is None or mark.collected < 1:
+        return set()
+    return set(pin(DeltaTable(tables.base, version=mark.collected)).throughs())
+
+
+def _days(log: Log) -> set[date]:
+    table = open_table(log.table)
+    return {day for day, _ in pin(table).parts()} if table is not None else set()
+
+
+def pinned_table(location: str) -> Pinned | None:
+    table = open_table(location)
+    return None if table is None else pin(table)
