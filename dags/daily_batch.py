@@ -47,7 +47,7 @@ with DAG(
         pool=POOL,
     ).expand(env=views.output.map(lambda view: {"VIEW": view}))
     compare = BraidCommand(
-        task_id="compare", arguments=f"batch compare --day {DAY} --cut {CUT}", pool=POOL, outlets=[PUBLISHED]
+        task_id="compare", arguments=f"compare --day {DAY} --cut {CUT}", pool=POOL, outlets=[PUBLISHED]
     )
     # Once is enough for all days of a backfill; it starts Spark only when it is due.
     maintain = BraidCommand(task_id="maintain", arguments="maintain --every 12h", pool=POOL)

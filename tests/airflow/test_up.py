@@ -97,7 +97,7 @@ def test_a_run_waits_without_a_worker_and_keeps_the_cut_that_it_pinned(running: 
     assert len(first) == 1
 
     running.command("tasks", "clear", "-y", "-s", DAY, "-e", DAY, DAILY)
-    until(lambda: len(stub.calls(f"batch compare --day {DAY}")) == 2)
+    until(lambda: len(stub.calls(f"compare --day {DAY}")) == 2)
     assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
     assert cuts(stub, DAY) == first
     for view in ("pages", "visits"):
