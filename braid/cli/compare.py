@@ -117,6 +117,7 @@ def _show(reports: "list[Report]", json: bool, single: bool) -> None:
 
 def _show_history(settings: Settings, views: list[View], json: bool) -> None:
     from serving_layer.accuracy.history import history
+    from serving_layer.accuracy.words import percent
 
     kept = [(view.name, one) for view in views for one in history(settings, view.name)]
     if json:
@@ -124,8 +125,8 @@ def _show_history(settings: Settings, views: list[View], json: bool) -> None:
         return
     rows = (
         (
-            name, short(one.at), f"v{one.version}", short(one.cut), f"{one.groups:,}", f"{one.share:.4%}",
-            f"{one.largest_error:.4%}", one.unexplained, "yes" if one.holds else "no",
+            name, short(one.at), f"v{one.version}", short(one.cut), f"{one.groups:,}",
+            percent(one.share), percent(one.largest_error), one.unexplained, "yes" if one.holds else "no",
         )
         for name, one in kept
     )  # fmt: skip

@@ -9,7 +9,7 @@ from serving_layer.accuracy.headline import SOON, headline, streamed
 from serving_layer.accuracy.page_style import STYLE
 from serving_layer.accuracy.plots import Bar, Line, across, columns, lines
 from serving_layer.accuracy.values import Comparison, Counterexample, Report
-from serving_layer.accuracy.words import length, percent
+from serving_layer.accuracy.words import brief, length, percent
 
 WORDS = ("meaning", "which is", "promised", "more than allowed")
 
@@ -91,7 +91,7 @@ def _completeness(report: Report) -> str:
     known = report.completeness
     if not known.all.events:
         return ""
-    places = [f"+{length(point.after_seconds)}" for point in known.all.points]
+    places = [f"+{brief(point.after_seconds)}" for point in known.all.points]
     series = [Line("all", [point.share for point in known.all.points])]
     series += [Line(curve.name, [point.share for point in curve.points], quiet=True) for curve in known.days]
     rows = [
@@ -106,7 +106,7 @@ def _completeness(report: Report) -> str:
     return _section(
         "How soon windows are complete",
         f"The share of a window's events that had come so long after its end. {clocks[known.clock]} "
-        '<i class="key one"></i>all days <i class="key faint"></i>each day',
+        '<span><i class="key one"></i>all days <i class="key faint"></i>each day</span>',
         lines(places, series, "Completeness after the end of a window")
         + _table(("windows of", "events", *places), rows),
     )
@@ -174,7 +174,13 @@ def _lateness(report: Report) -> str:
         return ""
     groups = []
     for bar in late.bars:
-        name = "later" if bar.within_seconds is None else f"≤ {length(bar.within_seconds)}"
+        name = (
+            "later"
+            if bar.within_seconds is None
+            else f"≤ {brief(bar.within_seconds)}"
+            if bar.within_seconds
+            else "at once"
+        )
         pair = [
             Bar("after it happened", bar.came, f"{bar.came:,}"),
             Bar("behind", bar.behind, f"{bar.behind:,}", "two"),
@@ -183,8 +189,8 @@ def _lateness(report: Report) -> str:
     said = (
         f"Half of the events came within {length(late.median_seconds)} of happening, 99 % within "
         f"{length(late.p99_seconds)}; {late.late_events:,} came after their window was final. "
-        '<i class="key one"></i>after it happened <i class="key two"></i>behind the newest event before it, which is '
-        "what a watermark sees"
+        '<span><i class="key one"></i>after it happened <i class="key two"></i>behind the newest event before it, '
+        "which is what a watermark sees</span>"
     )
     return _section("How late events are", said, columns(groups, "Events by lateness"))
 

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
+_BRIEF = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
 
 def length(seconds: float) -> str:
     """ "12 minutes", "1.5 hours", "0 seconds"."""
@@ -12,6 +14,12 @@ def length(seconds: float) -> str:
             number = f"{seconds / unit:.3g}"
             return f"{number} {name}{'' if number == '1' else 's'}"
     raise AssertionError("every length has a unit")
+
+
+def brief(seconds: float) -> str:
+    """ "10 min", "1 h": for the axis of a plot and the head of a table."""
+    name, unit = next((name, unit) for name, unit in _BRIEF if seconds >= unit or unit == 1)
+    return f"{seconds / unit:.3g} {name}"
 
 
 def percent(share: float) -> str:
