@@ -92,9 +92,11 @@ def _days(settings: Settings, definitions: Definitions, name: str) -> list[dict[
 
 
 def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
+    """By day, what readers had before its publish; the rest from the last comparison."""
     from batch_layer.days import read_days
     from braid import deployment
     from braid.view_tables import ViewTables
+    from serving_layer.accuracy.summary import accuracy_summary
 
     active = deployment.load(settings, name).active
     records = read_days(ViewTables(settings, name, active.number)) if active else {}
@@ -105,7 +107,7 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
             days.append(
                 {"day": str(day), "share": found.share, "cut": record.publish.cut.isoformat()} | asdict(found)
             )
-    return {"view": name, "days": days, "completeness": []}
+    return accuracy_summary(settings, name) | {"days": days}
 
 
 def _remembered(ask: Callable[[str], Any]) -> Callable[[str], Any]:
