@@ -21,9 +21,10 @@ from serving_layer.accuracy.errors import causes_of, days_of, errors_of, totals
 from serving_layer.accuracy.exact import exact_values
 from serving_layer.accuracy.facts import facts
 from serving_layer.accuracy.judge import judge
-from serving_layer.accuracy.reading import log_counts, narrow_rows
+from serving_layer.accuracy.reading import log_counts, narrow_rows, pinned_log
 from serving_layer.accuracy.rows import copies, rows_of
-from serving_layer.accuracy.standing import Standing, standing
+from serving_layer.accuracy.served_when import served_when
+from serving_layer.accuracy.standing import Standing, pinned_table, standing
 from serving_layer.accuracy.values import Comparison, Report, Side
 from serving_layer.accuracy.ways import Computing, served, streamed_alone
 from serving_layer.accuracy.what_if import Outcome, what_if
@@ -53,9 +54,10 @@ def compare(
     alone = known.stream_alone()
     if alone is not None:
         comparisons.append(_compared(spark, settings, batch, today, alone, "stream alone"))
+    brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
     with (
         narrow_rows(spark, batch, known, log, asked.arrival) as rows,
-        facts(version.view, rows, known.span, settings.epoch, asked.arrival) as timed,
+        facts(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
     ):
         curves, late = completeness(timed), lateness(timed, version.view.patience)
         others = what_if(timed)

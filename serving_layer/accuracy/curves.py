@@ -15,7 +15,7 @@ LIMITS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
 class Point:
     """The share of the events of windows that had come so long after the windows' ends.
 
-    `served` is the share that was certainly readable then: by the end of the epoch in which it was committed.
+    `served` is the share that could be read in the view then; None where the clock is not that of arrival.
     """
 
     after_seconds: int

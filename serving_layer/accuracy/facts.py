@@ -5,7 +5,7 @@ It is made by DuckDB in a file of its own, so that a long log needs disk and no 
 
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from braid.calendar import MONDAY, QUARTER, needs_no_zone, windows_of
 from braid.view import View
 from braid.windows import Fixed, Session
+from serving_layer.accuracy.served_when import Brought
 
 MEMORY = "512MB"
 SECOND = 1_000_000
@@ -59,10 +60,18 @@ class Facts:
 
 
 @contextmanager
-def facts(view: View, rows: Any, span: Span, epoch: timedelta, arrival: str | None = None) -> Iterator[Facts]:
+def facts(
+    view: View,
+    rows: Any,
+    span: Span,
+    epoch: timedelta,
+    arrival: str | None = None,
+    brought: Sequence[Brought] = (),
+) -> Iterator[Facts]:
     """`rows` is an Arrow dataset with the columns of the log that matter here, as `narrow_columns` names them.
 
-    `arrival` is a column that tells when the record really came, for history that was imported later.
+    `arrival` is a column that tells when the record really came, for history that was imported later. What no commit
+    is known to have `brought` was served by the end of its epoch.
     """
     import duckdb
 
@@ -76,6 +85,7 @@ def facts(view: View, rows: Any, span: Span, epoch: timedelta, arrival: str | No
             _add_days(connection, view)
             connection.sql(_placed(view, connection))
             clock = _clock(connection, arrival)
+            _add_brought(connection, brought)
             connection.sql(_timed(clock, span, epoch))
             (events,) = connection.sql("SELECT count(*) FROM facts").fetchall()[0]
             yield Facts(connection, clock, events)
@@ -119,7 +129,7 @@ def _taken(view: View, span: Span, arrival: str | None) -> str:
                    {" || ' · ' || ".join(keys) or "''"} AS key
             FROM log WHERE _error IS NULL AND _epoch <= TIMESTAMPTZ '{span.cut.isoformat()}' {since}
         ), firsts AS (SELECT * FROM events {first_copy})
-        SELECT day, t, arrived, epoch, key, max(t) OVER (
+        SELECT day, t, arrived, epoch, p, o, key, max(t) OVER (
                    ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                ) AS seen
         FROM firsts
@@ -135,6 +145,16 @@ def _add_days(connection: Any, view: View) -> None:
     ]
     if rows:
         connection.executemany("INSERT INTO days VALUES (?, ?, ?)", rows)
+
+
+def _add_brought(connection: Any, brought: Sequence[Brought]) -> None:
+    import pyarrow as pa
+
+    columns = ("partition", "before", "micros")
+    table = pa.table(
+        {name: pa.array([getattr(one, name) for one in brought], pa.int64()) for name in columns}
+    )
+    connection.register("brought", table)
 
 
 def _placed(view: View, connection: Any) -> str:
@@ -179,13 +199,17 @@ def _clock(connection: Any, arrival: str | None) -> Clock:
 def _timed(clock: Clock, span: Span, epoch: timedelta) -> str:
     """By the clock of event time, something comes when the newest event before it happened."""
     came = "greatest(t, coalesce(seen, t))" if clock == "event time" else "arrived"
-    served = f"epoch + {epoch // timedelta(microseconds=1)}" if clock == "arrival" else "NULL::BIGINT"
+    by_epoch = f"epoch + {epoch // timedelta(microseconds=1)}"
+    # Two machines have two clocks: nothing is served before it came.
+    known = f"CASE WHEN micros IS NULL THEN {by_epoch} ELSE greatest(micros, arrived) END"
+    served = known if clock == "arrival" else "NULL::BIGINT"
     until = f"WHERE day <= DATE '{span.last}'" if span.last else ""
     return f"""
         CREATE TABLE facts AS
         SELECT day, t, ends, {came} AS came, coalesce(seen, t) AS seen, {served} AS served, key, hash(ends, key) AS grp,
                dawn, dusk
-        FROM placed JOIN days USING (day) {until}
+        FROM placed JOIN days USING (day)
+        ASOF LEFT JOIN brought ON p = partition AND o < before {until}
     """
 
 

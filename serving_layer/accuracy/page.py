@@ -93,7 +93,12 @@ def _completeness(report: Report) -> str:
         return ""
     places = [f"+{brief(point.after_seconds)}" for point in known.all.points]
     series = [Line("all", [point.share for point in known.all.points])]
-    series += [Line(curve.name, [point.share for point in curve.points], quiet=True) for curve in known.days]
+    series += [Line(curve.name, [point.share for point in curve.points], "quiet") for curve in known.days]
+    readable = [point.served for point in known.all.points if point.served is not None]
+    legend = '<i class="key one"></i>ingested, all days <i class="key faint"></i>each day'
+    if readable:
+        series.append(Line("served", readable, "two"))
+        legend += ' <i class="key two"></i>served, all days'
     rows = [
         (curve.name, f"{curve.events:,}", *(percent(point.share) for point in curve.points))
         for curve in (known.all, *known.keys)
@@ -106,7 +111,7 @@ def _completeness(report: Report) -> str:
     return _section(
         "How soon windows are complete",
         f"The share of a window's events that had come so long after its end. {clocks[known.clock]} "
-        '<span><i class="key one"></i>all days <i class="key faint"></i>each day</span>',
+        f"<span>{legend}</span>",
         lines(places, series, "Completeness after the end of a window")
         + _table(("windows of", "events", *places), rows),
     )

@@ -36,7 +36,8 @@ svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg text.small { fill: var(--soft); font-size: 11.5px; }
 svg .rule { stroke: var(--rule); } svg .one { fill: var(--one); } svg .two { fill: var(--two); }
 svg .good { fill: var(--good); } svg .bad { fill: var(--bad); }
-svg .loud { fill: none; stroke: var(--one); stroke-width: 3; } svg .quiet { fill: none; stroke: var(--faint); }
+svg .line { fill: none; stroke-width: 3; } svg .line.one { stroke: var(--one); } svg .line.two { stroke: var(--two); }
+svg .line.quiet { stroke: var(--faint); stroke-width: 1; }
 section > p > span { display: block; margin-left: -.9em; }
 .key { display: inline-block; width: .75em; height: .75em; margin: 0 .35em 0 .9em; border-radius: 2px; }
 .key.one { background: var(--one); } .key.two { background: var(--two); } .key.faint { background: var(--faint); }

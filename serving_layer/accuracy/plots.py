@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
 WIDTH = 860
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 34
@@ -20,11 +21,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """A line over the places of an axis; a quiet one is background for the others."""
+    """A line over the places of an axis: in one tone or another, or quiet, as background for the others."""
 
     label: str
     values: Sequence[float]
-    quiet: bool = False
+    tone: Literal["one", "two", "quiet"] = "one"
 
 
 def across(bars: Sequence[Bar], label: str) -> str:
@@ -89,16 +90,15 @@ def lines(places: Sequence[str], series: Sequence[Line], label: str, height: int
             + f'<text class="small" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{share:.0%}</text>'
         )
     parts += [_tick(at(place, 0)[0], height, name) for place, name in enumerate(places)]
-    for line in sorted(series, key=lambda line: not line.quiet):
+    for line in sorted(series, key=lambda line: line.tone != "quiet"):
         points = [at(place, value) for place, value in enumerate(line.values)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        kind = "quiet" if line.quiet else "loud"
         parts.append(
-            f'<polyline class="{kind}" points="{path}"><title>{escape(line.label)}</title></polyline>'
+            f'<polyline class="line {line.tone}" points="{path}"><title>{escape(line.label)}</title></polyline>'
         )
-        if not line.quiet:
+        if line.tone != "quiet":
             parts += [
-                f'<circle class="one" cx="{x:.1f}" cy="{y:.1f}" r="4">'
+                f'<circle class="{line.tone}" cx="{x:.1f}" cy="{y:.1f}" r="4">'
                 f"<title>{escape(line.label)}, {escape(name)}: {value:.4%}</title></circle>"
                 for name, value, (x, y) in zip(places, line.values, points, strict=True)
             ]

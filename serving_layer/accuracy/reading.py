@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.commits import newest_commit
-from braid.delta_tables import open_table, pin
+from braid.delta_tables import Pinned, open_table, pin
 from braid.errors import BraidError
 from braid.frames import timestamp
 from braid.log import Log, read
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+def pinned_log(log: Log) -> Pinned:
+    table = open_table(log.table)
+    if table is None:
+        raise BraidError(
+            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
+        )
+    return pin(table)
+
+
 @contextmanager
 def narrow_rows(
     spark: "SparkSession", batch: Batch, known: Standing, log: Log, arrival: str | None
@@ -29,13 +38,8 @@ def narrow_rows(
     import pyarrow.dataset as ds
 
     view = known.version.view
-    table = open_table(log.table)
-    if table is None:
-        raise BraidError(
-            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
-        )
     if not needs_spark(view):
-        yield pin(table).dataset
+        yield pinned_log(log).dataset
         return
     with tempfile.TemporaryDirectory(prefix="braid-events-") as folder:
         # The driver reads them again: with a cluster, it needs a folder that its executors share.

@@ -4,17 +4,22 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, all_time, count, session, sliding, tumbling
 from braid.calendar import local_day, windows_of
+from braid.commits import Commit, Position, TailCommit
+from braid.delta_tables import pin
 from braid.windows import Fixed, Session, Window
 from serving_layer.accuracy.curves import AFTER, completeness, lateness
 from serving_layer.accuracy.facts import Span, facts, narrow_columns
+from serving_layer.accuracy.served_when import Brought, served_when
 from serving_layer.accuracy.what_if import what_if
 from serving_layer.accuracy.words import length, percent, rounded_up
 
@@ -173,6 +178,26 @@ def test_a_range_of_days_is_judged_by_a_watermark_that_has_seen_the_days_after_i
         assert what_if(known).watermark.lost == everything > 0
 
 
+def test_what_was_served_goes_by_the_commit_that_brought_it_and_else_by_the_end_of_its_epoch() -> None:
+    rows = [row(n, START + n * SECOND, START + n * SECOND) for n in range(4)] + [
+        row(9, START, START, _partition=7)
+    ]
+    end = START + MINUTE
+    brought = [
+        Brought(0, 2, _micros(START + 2 * SECOND)),
+        Brought(0, 4, _micros(end + 5 * SECOND)),
+        Brought(0, 90, _micros(end + 900 * SECOND)),
+    ]
+    view = view_of(tumbling("1 minute"))
+    with facts(view, dataset(rows), Span(FAR), 2 * MINUTE, None, brought) as known:
+        found = {point.after_seconds: point.served for point in completeness(known).all.points}
+    assert [found[after] for after in (0, 1, 10, 60, 600)] == [0.4, 0.4, 0.8, 1.0, 1.0]
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 def test_history_that_was_imported_is_judged_by_the_clock_of_its_events() -> None:
     rows = some(5, arrives=timedelta(days=20))
     with asked(view_of(tumbling("1 minute")), rows) as known:
@@ -235,3 +260,26 @@ def test_a_watermark_is_rounded_up_to_what_a_person_would_write(seconds: float, 
 def test_a_span_has_the_days_between_its_ends() -> None:
     span = Span(FAR, date(2024, 3, 9), date(2024, 3, 10))
     assert [span.has(date(2024, 3, day)) for day in (8, 9, 10, 11)] == [False, True, True, False]
+
+
+def test_a_commit_of_the_log_is_served_when_the_tail_has_read_it(tmp_path: Path) -> None:
+    log, tail = tmp_path / "log", tmp_path / "tail"
+    for number, end in enumerate([10, 20, 20, 35]):
+        commit = Commit("ingest", number, START, START, beat=number == 2, end={"0": end})
+        append(log, commit.to_json())
+    for number, version in enumerate([1, 3]):
+        append(tail, TailCommit("q", number, Position(version)).to_json())
+    append(tail, TailCommit("q", 1, Position(3), fold=True).to_json())
+    tables = [pin(DeltaTable(str(place))) for place in (log, tail)]
+    found = served_when(*tables)
+    # The last commit of the log has not been read.
+    assert [(one.partition, one.before) for one in found] == [(0, 20), (0, 10)]
+    first, second = (DeltaTable(str(tail)).history()[-n]["timestamp"] * 1_000 for n in (1, 2))
+    assert [one.micros for one in found] == [second, first]
+    assert served_when(tables[0], None) == []
+
+
+def append(table: Path, said: str) -> None:
+    rows = pa.table({"n": pa.array([1])})
+    metadata = CommitProperties(custom_metadata={"userMetadata": said})
+    write_deltalake(str(table), rows, mode="append", commit_properties=metadata)

@@ -56,7 +56,9 @@ def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **chan
 
 
 def curve(name: str, *shares: float) -> Curve:
-    return Curve(name, 5_000, tuple(Point(after, share) for after, share in zip(AFTER, shares, strict=True)))
+    return Curve(
+        name, 5_000, tuple(Point(after, share, share**2) for after, share in zip(AFTER, shares, strict=True))
+    )
 
 
 def made(*comparisons: Comparison, **changes: Any) -> Report:
