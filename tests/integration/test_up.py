@@ -103,6 +103,13 @@ class Platform:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def answers(self, address: str) -> bool:
+        try:
+            with urllib.request.urlopen(address, timeout=30) as answer:
+                return int(answer.status) == 200
+        except OSError:
+            return False
+
     def process(self, name: str) -> dict[str, Any] | None:
         """A running process, as `braid status` shows it."""
         processes = json.loads(self.run("status", "--json"))["processes"]
@@ -200,7 +207,7 @@ def test_a_finished_day_is_served_the_same_while_everything_runs(platform: Platf
     want = sum(
         row["hits"] for row in json.loads(truth.read_text())["page_traffic"] if row["day"] == "2024-03-08"
     )
-    until(lambda: day()[0] == want)
+    until(lambda: platform.answers(question) and day()[0] == want)
     live = [
         *BRAID,
         "produce",
