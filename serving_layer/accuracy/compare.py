@@ -1,5 +1,6 @@
 """Compares what is served of a view with a recompute of its log at the same cuts, and explains every difference."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
@@ -93,13 +94,19 @@ def _compared(
             **{name: counted[name] or 0 for name in ("equal", "different", "missing", "extra")},
             **{name: counted[name] or 0 for name in ("events", "lost", "twice")},
             numbers=errors_of(judged, right, counted),
-            days=days_of(judged, by_day, {one.day: one.cut for one in known.days}, today.accuracy),
+            days=days_of(judged, by_day, _cuts(known, by_day), today.accuracy),
             causes=causes,
             unexplained=unexplained,
             counterexample=smallest(spark, judged, known, rows, lookups) if unexplained else None,
         )
     finally:
         frame.unpersist()
+
+
+def _cuts(known: Standing, by_day: Iterable[date]) -> dict[date, datetime]:
+    """The days that have groups, or that were published without any; the log has others, of rejected records."""
+    found = set(by_day)
+    return {one.day: one.cut for one in known.days if one.day in found or one.through is not None}
 
 
 def _outcome(found: Comparison) -> Outcome:

@@ -32,7 +32,7 @@ def smallest(
     from pyspark.sql import functions as F
 
     view = standing.version.view
-    sizes = [F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("served", "truth")]
+    sizes = [F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth")]
     wrong = judged.frame.where(F.array_contains(CAUSES, UNEXPLAINED))
     # Times as numbers: Python would read them in the zone of this machine.
     exactly = {f"_at_{name}": F.unix_micros(name) for name in bounds(view)}
@@ -58,7 +58,7 @@ def smallest(
         sorted(shown, key=lambda event: (not event.suspect, event.epoch, event.partition, event.offset))
     )
     return Counterexample(
-        _named(view, group), _numbers(group["served"]), _numbers(group["truth"]),
+        _named(view, group), _numbers(group["_served"]), _numbers(group["_truth"]),
         shown[:MOST_EVENTS], max(0, len(shown) - MOST_EVENTS),
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def causes_of(judged: Judged) -> tuple[Cause, ...]:
     """Causes with their groups; events are the copies that were counted, or by how many events the groups are off."""
     from pyspark.sql import functions as F
 
-    served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("served", "truth"))
+    served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth"))
     events: Column = F.abs(served - right)
     for kind in set(COPIES) & set(judged.frame.columns):
         events = F.when(F.col("_cause") == kind, F.col(f"`{kind}`")).otherwise(events)
@@ -76,7 +76,7 @@ def causes_of(judged: Judged) -> tuple[Cause, ...]:
 def _counted(judged: Judged) -> "list[Column]":
     from pyspark.sql import functions as F
 
-    served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("served", "truth"))
+    served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth"))
     columns = [F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS]
     columns += [
         F.sum(right).alias("events"),

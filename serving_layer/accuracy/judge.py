@@ -21,7 +21,7 @@ CAUSES = "_causes"
 
 @dataclass(frozen=True)
 class Judged:
-    """A frame with a row per group: `served`, `truth` and the other ways as structs, `exact`, a verdict, and causes.
+    """A frame with a row per group: `_served`, `_truth` and the other ways as structs, a verdict, and causes.
 
     Each number has its errors in columns of its own: see `error_column`.
     """
@@ -44,15 +44,15 @@ def judge(
     measures = shared_measures(served_view, right_view)
     values = (EVENTS_SHOWN, *measures)
     frames = {
-        "served": presented(served_view, ways.served, measures),
-        "truth": presented(right_view, ways.truth, measures),
-        "streamed": presented(served_view, ways.streamed, measures),
+        "_served": presented(served_view, ways.served, measures),
+        "_truth": presented(right_view, ways.truth, measures),
+        "_streamed": presented(served_view, ways.streamed, measures),
     }
     if ways.deployed is not None:
-        frames["deployed"] = presented(served_view, ways.deployed, measures)
+        frames["_deployed"] = presented(served_view, ways.deployed, measures)
     if ways.looked_up is not None:
-        frames["looked_up"] = presented(served_view, ways.looked_up, measures)
-    types = {field.name: field.dataType.typeName() for field in frames["served"].schema}
+        frames["_looked_up"] = presented(served_view, ways.looked_up, measures)
+    types = {field.name: field.dataType.typeName() for field in frames["_served"].schema}
     bounds = {name: bound for name in measures if (bound := bound_of(served_view.measures[name])) is not None}
     judging = _Judging(served_view, values, types, bounds, tuple(frames), copies is not None)
     return Judged(
@@ -100,10 +100,10 @@ class _Judging:
     def judged(self, rows: "DataFrame") -> "DataFrame":
         from pyspark.sql import functions as F
 
-        served, truth = F.col("served").isNotNull(), F.col("truth").isNotNull()
+        served, truth = F.col("_served").isNotNull(), F.col("_truth").isNotNull()
         verdict = (
             F.when(~truth & served, "extra").when(truth & ~served, "missing")
-            .when(self._same("served", "truth"), "equal").otherwise("different")
+            .when(self._same("_served", "_truth"), "equal").otherwise("different")
         )  # fmt: skip
         # A group that only another way has is neither served nor right.
         judged = rows.where(served | truth).withColumn(VERDICT, verdict)
@@ -117,9 +117,9 @@ class _Judging:
         """How far what is served is from what is right. A group that one side lacks is wrong by all of it."""
         from pyspark.sql import functions as F
 
-        served = F.coalesce(F.col(f"served.{name}"), F.lit(0))
+        served = F.coalesce(F.col(f"_served.{name}"), F.lit(0))
         right = F.coalesce(
-            F.col(exact_column(name)) if name in self.bounds else F.col(f"truth.{name}"), F.lit(0)
+            F.col(exact_column(name)) if name in self.bounds else F.col(f"_truth.{name}"), F.lit(0)
         )
         off, size = F.abs(served - right).cast("double"), F.abs(right).cast("double")
         both = size + F.abs(served).cast("double")
@@ -142,11 +142,11 @@ class _Judging:
 
         bound = self.bounds.get(name)
         if bound is None or relative is None or off is None:
-            right = same(F.col(f"served.{name}"), F.col(f"truth.{name}"), self.types[name])
+            right = same(F.col(f"_served.{name}"), F.col(f"_truth.{name}"), self.types[name])
         else:
             # A count is a whole number: half of one is rounding.
             right = F.coalesce((relative <= bound.relative * (1 + 1e-9)) | (off <= 0.5), F.lit(False))
-        both = F.col("served").isNotNull() & F.col("truth").isNotNull()
+        both = F.col("_served").isNotNull() & F.col("_truth").isNotNull()
         return {error_column(name, "right"): both & right}
 
     def _causes(self) -> "Column":
@@ -154,14 +154,16 @@ class _Judging:
         from pyspark.sql import functions as F
 
         differs = F.col(VERDICT) != "equal"
-        as_expected = self._same("served", "streamed")
+        as_expected = self._same("_served", "_streamed")
         evidence: dict[str, Column] = (
             {kind: F.col(_quoted(kind)) > 0 for kind in COPIES} if self.has_copies else {}
         )
-        if "deployed" in self.sides:
-            evidence[DEFINITION] = ~self._same("truth", "deployed")
-        if "looked_up" in self.sides:
-            evidence[LOOKUP] = ~self._same("deployed" if "deployed" in self.sides else "truth", "looked_up")
+        if "_deployed" in self.sides:
+            evidence[DEFINITION] = ~self._same("_truth", "_deployed")
+        if "_looked_up" in self.sides:
+            evidence[LOOKUP] = ~self._same(
+                "_deployed" if "_deployed" in self.sides else "_truth", "_looked_up"
+            )
         found = {cause: differs & as_expected & shown for cause, shown in evidence.items()}
         any_shown = reduce(or_, evidence.values(), F.lit(False))
         beyond = [~F.col(error_column(name, "right")) for name in self.bounds]
@@ -171,7 +173,7 @@ class _Judging:
         inexact = [F.col(error_column(name, "absolute")) > 0 for name in self.bounds]
         found[SKETCH] = ~differs & reduce(or_, inexact, F.lit(False)) & ~reduce(or_, beyond, F.lit(False))
         floats = [name for name in self.values if self.types[name] in FLOATING and name not in self.bounds]
-        bits = [~F.col(f"served.{name}").eqNullSafe(F.col(f"truth.{name}")) for name in floats]
+        bits = [~F.col(f"_served.{name}").eqNullSafe(F.col(f"_truth.{name}")) for name in floats]
         found[ROUNDING] = ~differs & reduce(or_, bits, F.lit(False))
         return F.array_compact(F.array(*(F.when(shown, F.lit(cause)) for cause, shown in found.items())))
 

@@ -33,7 +33,7 @@ def _head(report: Report) -> str:
         if report.holds
         else '<span class="verdict bad">this needs a look</span>'
     )
-    first, last = found.days[0].day, found.days[-1].day
+    days = f"{found.days[0].day} to {found.days[-1].day} · " if found.days else ""
     curve = report.completeness.all
     cards = [
         (percent(found.equal / found.groups if found.groups else 1), f"of {found.groups:,} groups are equal"),
@@ -43,7 +43,7 @@ def _head(report: Report) -> str:
     ]
     shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in cards)
     return (
-        f'<header><p class="where">{escape(report.view)}, version {report.version} · {first} to {last} · '
+        f'<header><p class="where">{escape(report.view)}, version {report.version} · {days}'
         f"up to {report.cut:%Y-%m-%d %H:%M} UTC</p><h1>{escape(headline(report))}</h1>{verdict}"
         f'<div class="cards">{shown}</div></header>'
     )

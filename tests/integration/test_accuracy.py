@@ -87,7 +87,7 @@ def events(day: date, *numbers: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def begin(feed: Feed, spark: Any, settings: Settings, *views: View) -> None:
-    """What is in the log when a stream is deployed is history, and folded at once: this is, what follows is its tail."""
+    """What is in the log when a stream is deployed is history and folded at once; what follows stays in its tail."""
     feed.commit(events(DAY - timedelta(days=1), 0), 0)
     feed.beat(1)
     run_once(spark, settings, *views)

@@ -136,6 +136,13 @@ def test_the_page_needs_nothing_from_elsewhere_and_shows_every_part(tmp_path: Pa
     assert MEANINGS[UNEXPLAINED].split(":")[0] in text
 
 
+def test_a_log_without_events_has_a_page_too() -> None:
+    nothing = comparison(groups=0, equal=0, events=0, days=(), numbers=())
+    empty = Completeness("arrival", Curve("all", 0, ()), (), ())
+    late = Lateness(None, None, None, None, None, None, None, 0, ())
+    assert "<h1>" in page(made(nothing, completeness=empty, lateness=late))
+
+
 def test_a_plot_is_well_formed_whatever_its_names_are() -> None:
     ElementTree.fromstring(across([Drawn('a "name" <&>', 0.0, "0"), Drawn("b", 1.0, "1")], "what & why"))
 
