@@ -15,6 +15,7 @@ from braid.view import View
 
 if TYPE_CHECKING:
     from serving_layer.accuracy.compare import Asked
+    from serving_layer.accuracy.history import Kept
     from serving_layer.accuracy.values import Report
 
 
@@ -116,27 +117,33 @@ def _show(reports: "list[Report]", json: bool, single: bool) -> None:
 
 
 def _show_history(settings: Settings, views: list[View], json: bool) -> None:
-    from serving_layer.accuracy.history import history
+    from serving_layer.accuracy.history import history, trend
     from serving_layer.accuracy.words import percent
 
-    kept = [(view.name, one) for view in views for one in history(settings, view.name)]
+    found = [
+        (view.name, one, change)
+        for view in views
+        for kept in [history(settings, view.name)]
+        for one, change in zip(kept, trend(kept), strict=True)
+    ]
     if json:
-        print_json([{"view": name} | _short(one) for name, one in kept])
+        print_json([{"view": name, "change": change} | _short(one) for name, one, change in found])
         return
     rows = (
         (
-            name, short(one.at), f"v{one.version}", short(one.cut), f"{one.groups:,}",
-            percent(one.share), percent(one.largest_error), one.unexplained, "yes" if one.holds else "no",
+            name, short(one.at), short(one.cut), f"{one.groups:,}", percent(one.share),
+            "" if change is None else f"{change:+.2%}", percent(one.largest_error), one.unexplained,
+            "yes" if one.holds else "no",
         )
-        for name, one in kept
+        for name, one, change in found
     )  # fmt: skip
-    columns = ("view", "at", "version", "cut", "groups", "equal", "largest error", "unexplained", "holds")
+    columns = ("view", "at", "cut", "groups", "equal", "change", "largest error", "unexplained", "holds")
     print_table("comparisons", columns, rows)
-    if not kept:
+    if not found:
         console.print("Nothing was compared yet: `braid compare VIEW` does it.", highlight=False)
 
 
-def _short(kept: Any) -> dict[str, Any]:
+def _short(kept: "Kept") -> dict[str, Any]:
     return {name: value for name, value in vars(kept).items() if name != "report"} | {"share": kept.share}
 
 

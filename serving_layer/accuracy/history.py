@@ -1,8 +1,10 @@
 """Keeps every comparison of a view in a small Delta table, so that a trend can be seen."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from braid.delta_tables import open_table
@@ -60,6 +62,13 @@ def history(settings: Settings, view: str) -> list[Kept]:
         return []
     rows = table.to_pyarrow_table().sort_by("at").to_pylist()
     return [Kept(**row | {"report": json.loads(row["report"])}) for row in rows]
+
+
+def trend(kept: Sequence[Kept]) -> list[float | None]:
+    """By how much the share of equal groups has changed since the comparison before; None for the first."""
+    shares = [one.share for one in kept]
+    changes: list[float | None] = [now - before for before, now in pairwise(shares)]
+    return [None, *changes] if kept else []
 
 
 def _table(settings: Settings, view: str) -> str:

@@ -19,7 +19,7 @@ from serving_layer.accuracy.causes import BEYOND, MEANINGS, UNEXPLAINED
 from serving_layer.accuracy.curves import AFTER, Bar, Completeness, Curve, Lateness, Point
 from serving_layer.accuracy.documents import document
 from serving_layer.accuracy.headline import headline
-from serving_layer.accuracy.history import history, keep
+from serving_layer.accuracy.history import history, keep, trend
 from serving_layer.accuracy.page import page
 from serving_layer.accuracy.plots import Bar as Drawn
 from serving_layer.accuracy.plots import across
@@ -156,6 +156,7 @@ def test_comparisons_are_kept_with_their_trend(settings: Settings) -> None:
         (0.98, 0.02, True, 3),
         (1.0, 0.0, True, 3),
     ]
+    assert trend(kept) == [None, pytest.approx(0.02)]
     assert kept[0].report["comparisons"][0]["causes"][0]["name"] == BEYOND
 
 
