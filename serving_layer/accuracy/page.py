@@ -1,17 +1,14 @@
 """The report as one HTML page that needs nothing else: to be read, printed, and sent to whoever asks."""
 
-from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from serving_layer.accuracy.causes import HARMLESS, MEANINGS, UNEXPLAINED
 from serving_layer.accuracy.headline import SOON, headline, streamed
+from serving_layer.accuracy.markup import number, section, share, table
 from serving_layer.accuracy.page_style import STYLE
 from serving_layer.accuracy.plots import Bar, Line, across, columns, lines
 from serving_layer.accuracy.values import Comparison, Counterexample, Report
 from serving_layer.accuracy.words import brief, length, percent
-
-WORDS = ("meaning", "which is", "promised", "more than allowed")
 
 
 def page(report: Report) -> str:
@@ -80,10 +77,10 @@ def _days(report: Report) -> str:
         columns(bars, "The largest error of each day") if any(day.largest_error for day in found.days) else ""
     )
     said = f"The largest relative error of any number in any group, of {what} against a batch recompute."
-    return _section(
+    return section(
         "Error by day",
         said if drawn else f"{said} It is zero on every day.",
-        drawn + _table(("day", "groups", "equal", "largest error", "more than allowed"), rows),
+        drawn + table(("day", "groups", "equal", "largest error", "more than allowed"), rows),
     )
 
 
@@ -108,19 +105,19 @@ def _completeness(report: Report) -> str:
         "column": "The clock is the column that says when records came.",
         "event time": "The log is imported history, so the clock is the newest event that had come so far.",
     }
-    return _section(
+    return section(
         "How soon windows are complete",
         f"The share of a window's events that had come so long after its end. {clocks[known.clock]} "
         f"<span>{legend}</span>",
         lines(places, series, "Completeness after the end of a window")
-        + _table(("windows of", "events", *places), rows),
+        + table(("windows of", "events", *places), rows),
     )
 
 
 def _causes(report: Report) -> str:
     found = streamed(report)
     if not found.causes:
-        return _section("Why it differs", "It does not.", "")
+        return section("Why it differs", "It does not.", "")
     tones = {UNEXPLAINED: "bad"} | dict.fromkeys(HARMLESS, "good")
     bars = [
         Bar(
@@ -133,10 +130,10 @@ def _causes(report: Report) -> str:
     ]
     rows = [(one.name, f"{one.groups:,}", f"{one.events:,}", MEANINGS[one.name]) for one in found.causes]
     example = _counterexample(found.counterexample) if found.counterexample else ""
-    return _section(
+    return section(
         "Why it differs",
         "Each difference has a cause by evidence: with the cause undone, the group computed from the log is equal.",
-        across(bars, "Groups by cause") + _table(("cause", "groups", "events", "meaning"), rows) + example,
+        across(bars, "Groups by cause") + table(("cause", "groups", "events", "meaning"), rows) + example,
     )
 
 
@@ -147,7 +144,7 @@ def _counterexample(example: Counterexample) -> str:
         for event in example.events
     ]
     head = ("partition", "offset", "epoch", "event time", "epoch is off")
-    return f"<p>The smallest group without an explanation: {escape(group)}. Its events:</p>" + _table(
+    return f"<p>The smallest group without an explanation: {escape(group)}. Its events:</p>" + table(
         head, rows
     )
 
@@ -165,11 +162,11 @@ def _what_if(report: Report) -> str:
         for one in ways
     ]  # fmt: skip
     head = ("", "lost", "twice", "wrong windows", "largest error", "which is")
-    return _section(
+    return section(
         "What other ways would have made of it",
         "Share of the same events, in the same order, that would be lost or counted twice. "
         + escape(report.what_if.advice),
-        across(bars, "Events lost or counted twice") + _table(head, rows),
+        across(bars, "Events lost or counted twice") + table(head, rows),
     )
 
 
@@ -197,7 +194,7 @@ def _lateness(report: Report) -> str:
         '<span><i class="key one"></i>after it happened <i class="key two"></i>behind the newest event before it, '
         "which is what a watermark sees</span>"
     )
-    return _section("How late events are", said, columns(groups, "Events by lateness"))
+    return section("How late events are", said, columns(groups, "Events by lateness"))
 
 
 def _numbers(report: Report) -> str:
@@ -207,8 +204,8 @@ def _numbers(report: Report) -> str:
 def _errors(found: Comparison) -> str:
     rows = [
         (
-            one.name, f"{one.equal:,} of {one.groups:,}", one.missing, one.extra, _number(one.largest_absolute),
-            *map(_share, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)), one.bound,
+            one.name, f"{one.equal:,} of {one.groups:,}", one.missing, one.extra, number(one.largest_absolute),
+            *map(share, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)), one.bound,
         )
         for one in found.numbers
     ]  # fmt: skip
@@ -216,10 +213,10 @@ def _errors(found: Comparison) -> str:
         "number", "equal", "missing", "extra", "largest", "largest %", "mean %", "SMAPE", "p50", "p90", "p99",
         "promised",
     )  # fmt: skip
-    return _section(
+    return section(
         f"Every number, {'as served' if found.side == 'served' else found.side}",
         "Errors are relative to a batch recompute of the log; of an approximate number, to the exact value.",
-        _table(head, rows),
+        table(head, rows),
     )
 
 
@@ -231,28 +228,3 @@ def _foot(report: Report) -> str:
         f"dropped {log.duplicates_dropped:,} duplicates. Made by <code>braid compare {escape(report.view)}</code> at "
         f"{report.at:%Y-%m-%d %H:%M} UTC.</p></footer>"
     )
-
-
-def _section(title: str, said: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2><p>{said}</p>{body}</section>"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    def cell(tag: str, name: str, value: Any) -> str:
-        kind = ' class="words"' if name in WORDS else ""
-        return f"<{tag}{kind}>{escape(str(value))}</{tag}>"
-
-    top = "".join(cell("th", name, name) for name in head)
-    body = "".join(
-        f"<tr>{''.join(cell('td', name, value) for name, value in zip(head, row, strict=True))}</tr>"
-        for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else percent(value)
