@@ -1,5 +1,7 @@
 """Reports as plain data: what JSON can hold, and what is stored and served."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,14 +21,21 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return own | {name: _plain(getattr(value, name)) for name in _derived(type(value))}
-    if isinstance(value, dict) or hasattr(value, "items"):
+    if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    return _atom(value)
+
+
+def _atom(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
+    # JSON has no word for what is not a number, or has no end.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return str(value) if isinstance(value, Decimal) else value
 
 

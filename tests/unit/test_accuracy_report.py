@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -111,6 +112,17 @@ def test_a_report_is_a_document_that_json_can_hold() -> None:
         "share": 0.96, "largest_error": 0.02,
     }  # fmt: skip
     assert found["what_if"]["watermark"]["share"] == pytest.approx(0.0132)
+
+
+def test_what_json_has_no_word_for_is_nothing_and_all_digits_are_kept() -> None:
+    example = Counterexample({"amount": Decimal("1.10")}, {"mean": float("nan")}, {"raw": b"\x01"}, ())
+    wrong = comparison(wrong=1, cause=UNEXPLAINED, counterexample=example)
+    found = json.loads(json.dumps(document(made(wrong)), allow_nan=False))["comparisons"][0]["counterexample"]
+    assert (found["group"], found["served"], found["right"]) == (
+        {"amount": "1.10"},
+        {"mean": None},
+        {"raw": "01"},
+    )
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_shows_every_part(tmp_path: Path) -> None:
