@@ -45,10 +45,12 @@ class Appender(BatchWriter):
     replaces: str | None = None
     last: Commit | None = None
     floor: datetime = field(init=False)
+    # The batch of this start whose count is still to come: the engine gives it when it has finished the batch.
+    _awaited: int | None = None
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the log."""
-        self.last = newest_commit(self.spark, self.log.table)
+        self.last, self._awaited = newest_commit(self.spark, self.log.table), None
         self.floor = self.last.clock if self.last else self.log.source.earliest
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
@@ -64,12 +66,13 @@ class Appender(BatchWriter):
         self._refuse_old_clock(plan)
         commit = self._next(query, batch, plan)
         self._write(rows.coalesce(1) if self._is_small(commit) else rows, commit)
+        self._awaited = batch
         logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
 
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None or self.in_doubt:
+            if self.last is None or self.in_doubt or self._is_being_counted(self.last):
                 return False
             epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
             if epoch == self.last.epoch:
@@ -138,6 +141,10 @@ class Appender(BatchWriter):
             return False
         begun = sum(commit.start.values()) if self.last is None else sum(self.last.end.values())
         return sum(commit.end.values()) - begun <= SMALL
+
+    def _is_being_counted(self, last: Commit) -> bool:
+        """A beat right after a batch would say that its count is lost, and it is only a moment away."""
+        return not last.beat and last.batch == self._awaited and self.counted(last.batch) is None
 
     def _settled(self) -> Commit:
         """The last commit with what the engine has counted of its batch since; a count that a crash took is said."""

@@ -10,7 +10,7 @@ from braid.commits import Commit
 from braid.log import Log
 from braid.settings import Settings
 from examples.weblog import requests
-from speed_layer.appender import Appender, ClockWentBack
+from speed_layer.appender import Appender, ClockWentBack, Counted
 from speed_layer.checkpoint import Plan
 from speed_layer.writer import Stopping
 
@@ -85,3 +85,26 @@ def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(
     assert writer.beat() is False
     writer.close_epoch()
     assert writer.last == before
+
+
+def test_an_epoch_is_not_closed_before_the_batch_in_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = appender(floor=NOON)
+    writer.clock = lambda: NOON + timedelta(hours=1)
+    written: list[Commit] = []
+    monkeypatch.setattr(writer, "_write", lambda rows, commit: written.append(commit))
+    monkeypatch.setattr(writer, "_nothing", lambda: None)
+    writer._awaited = 7
+    assert not writer.beat()
+    writer.counted = lambda batch: Counted(duplicates=3)
+    assert writer.beat()
+    assert [(commit.duplicates, commit.uncounted, commit.beat) for commit in written] == [(3, 0, True)]
+
+
+def test_a_count_that_a_crash_took_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = appender(floor=NOON)
+    writer.clock = lambda: NOON + timedelta(hours=1)
+    written: list[Commit] = []
+    monkeypatch.setattr(writer, "_write", lambda rows, commit: written.append(commit))
+    monkeypatch.setattr(writer, "_nothing", lambda: None)
+    assert writer.beat()
+    assert [commit.uncounted for commit in written] == [1]
