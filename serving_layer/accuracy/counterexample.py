@@ -96,7 +96,7 @@ def _suspect_epochs(
     first, last = bounds(view)[0], bounds(view)[-1]
     where &= F.col(first).between(_bound(group, first), _bound(group, last))
     where &= F.expr(f"epoch <= {timestamp(limit)}")
-    tail = pinned(spark, standing.tables.tail).where(where)
+    tail = pinned(spark, standing.tables.tail, standing.tail_version).where(where)
     counted = tail.groupBy(F.unix_micros("epoch").alias("epoch")).agg(
         F.sum(EVENTS.state_name).alias("events")
     )

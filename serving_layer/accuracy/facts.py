@@ -34,9 +34,6 @@ class Span:
     first: date | None = None
     last: date | None = None
 
-    def has(self, day: date) -> bool:
-        return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -91,6 +88,10 @@ def facts(
             yield Facts(connection, clock, events)
         finally:
             connection.close()
+
+
+def is_between(day: date, first: date | None, last: date | None) -> bool:
+    return (first is None or day >= first) and (last is None or day <= last)
 
 
 def needs_spark(view: View) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from braid.commits import TailCommit
 from braid.delta_tables import Pinned, open_table, pin
@@ -12,10 +12,7 @@ from braid.settings import Settings
 from braid.versions import Version
 from braid.view_tables import ViewTables
 from serving_layer.accuracy.batch import Batch
-from serving_layer.accuracy.facts import Span
-
-# Before every epoch: up to it, a tail has nothing.
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+from serving_layer.accuracy.facts import Span, is_between
 
 
 @dataclass(frozen=True)
@@ -35,13 +32,15 @@ class DayStanding:
 
 @dataclass(frozen=True)
 class Standing:
-    """One version of a view, as far as it can be compared now.
+    """One version of a view, as far as it can be compared: its tables at one moment, whoever writes meanwhile.
 
     `limit` is the last epoch that is taken from the tail, and `skipped` says which days cannot be compared, and why.
     """
 
     version: Version
     tables: ViewTables
+    tail_version: int | None
+    base_version: int | None
     days: tuple[DayStanding, ...]
     mark: TailCommit | None
     limit: datetime | None
@@ -85,6 +84,7 @@ def standing(
 ) -> Standing:
     """A base cannot be read before its own cut, and a tail not beyond what its stream has read completely."""
     tables = ViewTables(settings, version.view.name, version.number)
+    # The tail first: a base that is pinned later covers at least what this tail has lost.
     tail, base = pinned_table(tables.tail), pinned_table(tables.base)
     mark = tail.mark() if tail is not None else None
     complete = mark.complete if mark is not None and not mark.replaying else None
@@ -92,11 +92,11 @@ def standing(
     throughs = base.throughs() if base is not None else {}
     published = batch.published(tables)
     collected = _collected(tables, mark)
-    asked = Span(BEGINNING, max(filter(None, (first, version.from_day)), default=None), last)
+    begin = max((day for day in (first, version.from_day) if day is not None), default=None)
     found, skipped = [], {}
-    for day in sorted(
-        day for day in _days(Log(version.view.source, settings)) | set(throughs) if asked.has(day)
-    ):
+    for day in sorted(_days(Log(version.view.source, settings)) | set(throughs)):
+        if not is_between(day, begin, last):
+            continue
         through = throughs.get(day)
         cuts = [moment for moment in (limit, through) if moment is not None]
         if not cuts:
@@ -110,7 +110,8 @@ def standing(
             f"view {name!r} has no day that can be compared: run `braid stream {name} --once`, or publish days with "
             "`braid batch run`."
         )
-    return Standing(version, tables, tuple(found), mark, limit, skipped)
+    pins = [None if table is None else table.version for table in (tail, base)]
+    return Standing(version, tables, pins[0], pins[1], tuple(found), mark, limit, skipped)
 
 
 def _collected(tables: ViewTables, mark: TailCommit | None) -> set[date]:

@@ -1,16 +1,18 @@
 """The same days computed in several ways: as they are served, as a batch would, and as the stream should have."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from braid.ddl import quote
 from braid.events import TableOf, view_events
 from braid.fingerprint import fingerprint, used_lookups
 from braid.frames import timestamp
 from braid.log import Log
 from braid.parity import why_not_comparable
-from braid.served import served_states
+from braid.served import base_states, beyond
 from braid.settings import Settings
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
@@ -19,7 +21,7 @@ from braid.view_tables import bounds, pinned
 from serving_layer.accuracy.batch import Batch
 from serving_layer.accuracy.looked_up import STRETCH, Stretch, numbered, stretches, table_at, tail_commits
 from serving_layer.accuracy.rows import Copies
-from serving_layer.accuracy.standing import BEGINNING, Standing, pinned_table
+from serving_layer.accuracy.standing import Standing, pinned_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,19 +124,39 @@ class Computing:
 
 
 def served(spark: "SparkSession", standing: Standing) -> "DataFrame":
-    """What a reader gets: base and tail."""
+    """What a reader gets: the base of each day, and the tail beyond it."""
     from pyspark.sql import functions as F
 
-    states = served_states(spark, standing.version.view, standing.tables, standing.limit or BEGINNING)
-    return states.where(F.col("day").isin([one.day for one in standing.days]))
+    view, days = standing.version.view, [one.day for one in standing.days]
+    through = {one.day: one.through for one in standing.days if one.through is not None}
+    parts = []
+    if standing.base_version is not None:
+        base = pinned(spark, standing.tables.base, standing.base_version)
+        parts.append(base_states(view, base.where(F.col("day").isin(days))).select(*_columns(view)))
+    if standing.limit is not None:
+        tail = _tail(spark, standing, dict.fromkeys(days, standing.limit))
+        parts.append(beyond(tail, through).select(*_columns(view)))
+    return merge(view, _union(parts))
 
 
 def streamed_alone(spark: "SparkSession", standing: Standing) -> "DataFrame":
     """What a reader would get if nothing had been published: the tail."""
     view = standing.version.view
-    where = " or ".join(f"(day = date'{one.day}' and epoch <= {timestamp(one.cut)})" for one in standing.days)
-    columns = ["day", *bounds(view), *view.keys, *state_columns(view)]
-    return merge(view, pinned(spark, standing.tables.tail).where(where).select(*columns))
+    tail = _tail(spark, standing, {one.day: one.cut for one in standing.days})
+    return merge(view, tail.select(*_columns(view)))
+
+
+def _tail(spark: "SparkSession", standing: Standing, cuts: Mapping[date, datetime]) -> "DataFrame":
+    """The tail's rows of days up to their cuts."""
+    limits: dict[datetime, list[str]] = {}
+    for day, cut in cuts.items():
+        limits.setdefault(cut, []).append(f"date'{day}'")
+    where = (f"(epoch <= {timestamp(cut)} and day in ({', '.join(days)}))" for cut, days in limits.items())
+    return pinned(spark, standing.tables.tail, standing.tail_version).where(" or ".join(where))
+
+
+def _columns(view: View) -> list[str]:
+    return ["day", *bounds(view), *map(quote, (*view.keys, *state_columns(view)))]
 
 
 def _union(parts: "list[DataFrame]") -> "DataFrame":

@@ -99,7 +99,7 @@ def test_the_stream_alone_is_judged_only_where_its_rows_are_all_there() -> None:
     earlier = datetime(2026, 3, 1, 11, tzinfo=UTC)
 
     def standing_of(limit: datetime | None) -> Standing:
-        return Standing(None, None, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
+        return Standing(None, None, 1, 1, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
 
     alone = standing_of(earlier).stream_alone()
     assert alone is not None

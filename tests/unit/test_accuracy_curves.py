@@ -18,7 +18,7 @@ from braid.commits import Commit, Position, TailCommit
 from braid.delta_tables import pin
 from braid.windows import Fixed, Session, Window
 from serving_layer.accuracy.curves import AFTER, completeness, lateness
-from serving_layer.accuracy.facts import Span, facts, narrow_columns
+from serving_layer.accuracy.facts import Span, facts, is_between, narrow_columns
 from serving_layer.accuracy.served_when import Brought, served_when
 from serving_layer.accuracy.what_if import what_if
 from serving_layer.accuracy.words import length, percent, rounded_up
@@ -257,9 +257,10 @@ def test_a_watermark_is_rounded_up_to_what_a_person_would_write(seconds: float, 
     assert rounded_up(int(seconds * 1_000_000)) == timedelta(minutes=minutes)
 
 
-def test_a_span_has_the_days_between_its_ends() -> None:
-    span = Span(FAR, date(2024, 3, 9), date(2024, 3, 10))
-    assert [span.has(date(2024, 3, day)) for day in (8, 9, 10, 11)] == [False, True, True, False]
+def test_both_ends_of_a_range_of_days_are_in_it() -> None:
+    ends = date(2024, 3, 9), date(2024, 3, 10)
+    assert [is_between(date(2024, 3, day), *ends) for day in (8, 9, 10, 11)] == [False, True, True, False]
+    assert is_between(date(1995, 7, 1), None, None)
 
 
 def test_a_commit_of_the_log_is_served_when_the_tail_has_read_it(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_batch_that_meets_a_stop_gives_way_instead_of_waiting() -> None:
     assert len(ended) == 1
 
 
-def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said() -> None:
+def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(spark: Any) -> None:
     writer = appender(floor=NOON)
     later = NOON + timedelta(hours=1)
     writer.clock = lambda: later
