@@ -1,6 +1,7 @@
 """`braid demo`: the whole story on this machine, each number checked against the truth."""
 
 import shutil
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -32,6 +33,8 @@ def demo(
     numbers equal the generator's own record of what it sent. It works in a folder of its own below BRAID_HOME. On a
     terminal it serves on until Ctrl-C.
     """
+    # As on Ctrl-C: what was started is stopped before it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     home = current_settings().local_home() / "demo"
     shutil.rmtree(home, ignore_errors=True)
