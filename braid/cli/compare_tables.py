@@ -12,7 +12,13 @@ from braid.cli.output import console, print_table
 if TYPE_CHECKING:
     from serving_layer.accuracy.values import Comparison, Counterexample, Report
 
-MOST_DAYS = 31
+# The newest: `--json` has them all.
+MOST_DAYS = 7
+CLOCKS = {
+    "arrival": "arrival",
+    "column": "the column that says when records came",
+    "event time": "the events themselves, as for imported history",
+}
 
 
 def print_report(report: "Report") -> None:
@@ -63,14 +69,19 @@ def _numbers(report: "Report", found: "Comparison") -> None:
 
 
 def _days(found: "Comparison") -> None:
+    """Those that are off; of days that are right there is nothing to tell."""
+    off = [day for day in found.days if day.largest_error or day.equal < day.groups]
+    if not off:
+        _say("No day is off.")
+        return
     marked = bool(found.exceeded)
     rows = (
         (day.day, short(day.cut), f"{day.groups:,}", f"{day.equal:,}", _share(day.largest_error))
         + ((escape(", ".join(day.exceeded)),) if marked else ())
-        for day in found.days[-MOST_DAYS:]
+        for day in off
     )
     columns = ("day", "cut", "groups", "equal", "largest error") + (("more than allowed",) if marked else ())
-    print_table("by day", columns, rows)
+    print_table(f"{len(off):,} of {len(found.days):,} days are off", columns, rows)
 
 
 def _causes(found: "Comparison") -> None:
@@ -107,7 +118,7 @@ def _completeness(report: "Report") -> None:
     curves = (report.completeness.all, *report.completeness.days[-MOST_DAYS:], *report.completeness.keys)
     after = [point.after_seconds for point in report.completeness.all.points]
     rows = ((escape(curve.name), *(percent(point.share) for point in curve.points)) for curve in curves)
-    title = f"how complete windows were after their end, by the clock of {report.completeness.clock}"
+    title = f"how complete windows were after their end, by the clock of {CLOCKS[report.completeness.clock]}"
     print_table(title, ("windows of", *(f"+{brief(seconds)}" for seconds in after)), rows)
     late = report.lateness
     if late.median_seconds is not None and late.p99_seconds is not None:
@@ -123,11 +134,11 @@ def _others(report: "Report") -> None:
     rows = (
         (
             one.name, f"{one.lost:,}", f"{one.twice:,}", percent(one.share), f"{one.wrong_groups:,} of {one.groups:,}",
-            percent(one.largest_error), one.says,
+            percent(one.largest_error),
         )
         for one in (report.braid, report.what_if.classic_lambda, report.what_if.watermark)
     )  # fmt: skip
-    columns = ("way", "lost", "twice", "of all", "wrong windows", "largest error", "which is")
+    columns = ("way", "lost", "twice", "of all", "wrong windows", "largest error")
     print_table("what if: the same events in other hands", columns, rows)
 
 

@@ -5,6 +5,8 @@ from serving_layer.accuracy.values import Comparison, Report
 from serving_layer.accuracy.words import percent
 
 SOON = 10
+# Less than this is not called near.
+MOSTLY = 0.9
 
 
 def headline(report: Report) -> str:
@@ -37,7 +39,11 @@ def _soon(report: Report) -> str:
     curve = report.completeness.all
     if not curve.events:
         return "There are no events yet to say how soon."
-    missing = 1 - curve.at(SOON)
-    late = "what is missing are late events" if missing else "nothing is missing"
+    there = curve.at(SOON)
     clock = " by the clock of the events themselves," if report.completeness.clock == "event time" else ""
-    return f"Ten seconds after a window's end{clock} it is within {percent(missing)}; {late}."
+    when = f"Ten seconds after a window's end{clock} it"
+    if there == 1:
+        return f"{when} is complete."
+    if there < MOSTLY:
+        return f"{when} has {percent(there)} of its events: the others come late."
+    return f"{when} is within {percent(1 - there)}; what is missing are late events."

@@ -63,6 +63,7 @@ def _days(report: Report) -> str:
         for day in found.days
     ]
     what = "what the stream alone would serve" if found.side == "stream alone" else "what is served"
+    off = [day for day in found.days if day.largest_error or day.equal < day.groups]
     rows = [
         (
             day.day,
@@ -71,17 +72,13 @@ def _days(report: Report) -> str:
             percent(day.largest_error),
             ", ".join(day.exceeded) or "–",
         )
-        for day in found.days
+        for day in off
     ]
-    drawn = (
-        columns(bars, "The largest error of each day") if any(day.largest_error for day in found.days) else ""
-    )
     said = f"The largest relative error of any number in any group, of {what} against a batch recompute."
-    return section(
-        "Error by day",
-        said if drawn else f"{said} It is zero on every day.",
-        drawn + table(("day", "groups", "equal", "largest error", "more than allowed"), rows),
-    )
+    if not off:
+        return section("Error by day", f"{said} It is zero on every day.", "")
+    shown = table(("day", "groups", "equal", "largest error", "more than allowed"), rows)
+    return section("Error by day", said, columns(bars, "The largest error of each day") + shown)
 
 
 def _completeness(report: Report) -> str:

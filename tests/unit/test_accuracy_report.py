@@ -90,6 +90,16 @@ def test_the_headline_says_how_right_how_soon_and_what_is_missing() -> None:
     )
 
 
+def test_the_headline_does_not_call_near_what_is_mostly_missing() -> None:
+    few = Completeness("event time", curve("all", *[0.109] * 7), (), ())
+    assert headline(made(completeness=few)).endswith(
+        "Ten seconds after a window's end by the clock of the events themselves, it has 10.9 % of its events: the "
+        "others come late."
+    )
+    whole = Completeness("arrival", curve("all", *[1.0] * 7), (), ())
+    assert headline(made(completeness=whole)).endswith("Ten seconds after a window's end it is complete.")
+
+
 def test_the_headline_names_the_reasons_of_a_difference() -> None:
     assert headline(made(comparison(wrong=4))).startswith(
         "Our live number differs from a batch recompute by 4 of 10,000 events (0.04 %), and every one of them is "
