@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 logger = Logger("ingest")
 
+# All who use a table in one process share what Delta knows of it. A stream that looks at the log in the moment between
+# a commit and Delta's note about it puts one without totals in its place, and the next commit counts the whole table
+# anew: three jobs more, at every commit. Whoever names a setting of the file system, any, is given a Delta of its own.
+APART = {"fs.braid.writer": "ingest"}
 # Up to this many records one task is faster than several.
 SMALL = 10_000
 
@@ -163,7 +167,9 @@ class Appender(BatchWriter):
         from pyspark.sql import functions as F
 
         # Delta finds columns by their names: to put them in order would only cost time.
-        writer = rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta")
+        writer = (
+            rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta").options(**APART)
+        )
         writer = writer.mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict and not commit.beat:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
