@@ -107,7 +107,9 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
             days.append(
                 {"day": str(day), "share": found.share, "cut": record.publish.cut.isoformat()} | asdict(found)
             )
-    return accuracy_summary(settings, name) | {"days": days}
+    compared = accuracy_summary(settings, name)
+    # A kappa view has no publishes: its days are those that were compared.
+    return compared | {"days": days or compared["days"]}
 
 
 def _remembered(ask: Callable[[str], Any]) -> Callable[[str], Any]:
