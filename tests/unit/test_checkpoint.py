@@ -29,6 +29,9 @@ class Files:
     def read(self, uri: str) -> str:
         return self.files[uri]
 
+    def glance(self, uri: str) -> str | None:
+        return self.files.get(uri)
+
 
 def checkpoint(files: dict[str, str]) -> Checkpoint:
     storage: Any = Files({f"/c/{name}": text for name, text in files.items()})
