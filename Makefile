@@ -42,7 +42,7 @@ chromium:
 test: setup chromium ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup chromium ## run the tests that start and kill whole engines, for half an hour
+soak: setup chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak
 
 lint: setup ## ruff, mypy and the import boundaries

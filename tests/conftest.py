@@ -27,11 +27,6 @@ class Answer:
     err: str
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test first: last, it would keep one of two workers waiting for minutes."""
-    items.sort(key=lambda item: item.path.name != "test_tutorial.py")
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -121,6 +121,11 @@ class Measure(ABC):
         """Finishes `merge_sql` where SQL cannot merge."""
         return gathered
 
+    @property
+    def merges_in_sql(self) -> bool:
+        """Whether a stored state is what a merge of it alone would give: what is gathered is also put in order."""
+        return type(self).merge_lists is Measure.merge_lists
+
     def present_arrow(self, states: "pa.Array") -> "pa.Array":
         """`present` over states that `merge_sql` and `merge_lists` have merged."""
         return states

@@ -37,7 +37,8 @@ def merge(view: "View", states: pa.Table, by: Sequence[str] = ("day",)) -> pa.Ta
 def present(view: "View", states: pa.Table, grain: str | None = None) -> pa.Table:
     """Numbers per (keys, window): keys, window_start and window_end (but for all time), measures."""
     window = view.window.read_as(grain)
-    merged = _alone(view, states, window) if len(states) == 1 else _together(view, states, window)
+    is_merged = len(states) == 1 and all(measure.merges_in_sql for measure in state_columns(view).values())
+    merged = _alone(view, states, window) if is_merged else _together(view, states, window)
     bounds = [name for name in ("window_start", "window_end") if name in merged.column_names]
     columns = {name: merged[name] for name in (*view.keys, *bounds)}
     for name, measure in view.measures.items():
@@ -59,7 +60,7 @@ def _together(view: "View", states: pa.Table, window: Window) -> pa.Table:
 
 
 def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
-    """One state is its own merge: the most common question needs no database."""
+    """One state is its own merge, where SQL merges it: the most common question needs no database."""
     if isinstance(window, Session):
         return _with_session_bounds(state, window.gap)
     if isinstance(window, Fixed):

@@ -122,6 +122,7 @@ def whole(spark: Any, shop: Shop) -> tuple[Counter[Any], set[Any]]:
     return rows_of(VIEW, rows), {(row.day, row.through) for row in rows.select("day", "through").collect()}
 
 
+@pytest.mark.soak
 def test_a_backfill_publishes_the_truth(spark: Any, shop: Shop) -> None:
     shop.backfill(1)
     assert published(spark, shop) == shop.expected(1)

@@ -85,6 +85,7 @@ def test_a_second_start_finds_the_first_and_refuses_other_choices(running: Runni
         start(free_port())
 
 
+@pytest.mark.soak
 def test_a_run_waits_without_a_worker_and_keeps_the_cut_that_it_pinned(running: Running, stub: Stub) -> None:
     running.command("dags", "unpause", "-y", DAILY)
     running.command("backfill", "create", "--dag-id", DAILY, "--from-date", DAY, "--to-date", DAY)
@@ -135,7 +136,7 @@ def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) ->
     running.command("dags", "test", DAILY, "2026-05-02")
     commands = [line.split(" --")[0] for line in stub.calls("--day 2026-05-01")]
     # Waited for and pinned, checked, once for each of two views, compared.
-    assert commands == ["batch cut", "batch cut", "batch gate", "batch run", "batch run", "batch compare"]
+    assert commands == ["batch cut", "batch cut", "batch gate", "batch run", "batch run", "compare"]
 
 
 def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(

@@ -154,6 +154,7 @@ def test_copies_that_ingest_let_pass_are_counted_by_kind_and_a_view_can_forbid_t
     assert (report.log.accepted, report.log.copies) == (44, 4)
 
 
+@pytest.mark.soak
 def test_a_published_day_is_right_and_the_stream_alone_is_judged_until_its_rows_are_collected(
     spark: Any, settings: Settings, feed: Feed
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_published_day_is_right_and_the_stream_alone_is_judged_until_its_rows_
     assert after.holds
 
 
+@pytest.mark.soak
 def test_numbers_of_another_definition_or_another_lookup_are_explained_by_it(
     spark: Any, settings: Settings, feed: Feed, tmp_path: Path
 ) -> None:

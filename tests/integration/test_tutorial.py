@@ -94,6 +94,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     )
 
 
+@pytest.mark.soak
 def test_the_tutorial_does_what_it_says(tmp_path: Path, environment: dict[str, str]) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()

@@ -5,18 +5,20 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import braid
-from braid import all_time, session, sliding, tumbling
+from braid import all_time, count, quantile, session, sliding, tumbling
 from braid.deployment import changing, promoted, replayed, rolled_back
 from braid.settings import Settings
+from braid.states import arrow
 from braid.windows import Window
 from serving_layer.answer import ask
 from serving_layer.numbers import KNOWN, STATUS
 from serving_layer.reader import FromTables, active_version
 from serving_layer.request import Request
-from tests.serving import MIDNIGHT, MINUTE, Tables, some_events, view_of
+from tests.serving import INSTANT, MIDNIGHT, MINUTE, Tables, some_events, view_of
 
 Reader = Callable[[Settings, str | None], dict[Any, dict[str, Any]]]
 
@@ -109,3 +111,23 @@ def test_the_active_version_is_read(read: Reader, home: Path) -> None:
     with changing(tables.settings, "hits") as draft:
         draft.value = rolled_back(draft.value, MIDNIGHT)
     assert read(tables.settings, None) == by_hand(tables)
+
+
+def test_a_state_that_is_alone_is_presented_as_a_merged_one() -> None:
+    """What Spark stores of a histogram is in any order; only a merge puts it in order."""
+    view = view_of(tumbling("1 minute"), measures={"p90": quantile("n", 0.9), "hits": count()})
+    bucketed = view.measures["p90"]
+    entries = [(30, 1), (-7, 1), (2, 3)]
+    columns = {
+        "day": pa.array([MIDNIGHT.date()], pa.date32()),
+        "pane": pa.array([MIDNIGHT], INSTANT),
+        "host": pa.array(["a"]),
+        bucketed.state_name: pa.array([entries], pa.map_(pa.int32(), pa.int64())),
+        "count": pa.array([5], pa.int64()),
+    }
+    alone = pa.table(columns)
+    assert arrow.present(view, alone).to_pylist() == arrow.present(view, arrow.merge(view, alone)).to_pylist()
+    ordered = alone.set_column(
+        3, bucketed.state_name, [pa.array([sorted(entries)], pa.map_(pa.int32(), pa.int64()))]
+    )
+    assert arrow.present(view, alone).to_pylist() == arrow.present(view, ordered).to_pylist()
