@@ -44,7 +44,8 @@ def hits(states: Counter[Any]) -> int:
     return sum(row[-1] * times for row, times in states.items())
 
 
-@pytest.mark.parametrize("point", [POINTS[0], pytest.param(POINTS[1], marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("point", POINTS)
 def test_a_recompute_that_is_killed_leaves_one_whole_version(
     spark: Any, home: Path, tmp_path: Path, point: str
 ) -> None:

@@ -120,7 +120,8 @@ def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     assert accepted_ids(spark, log) == sorted(true_ids)
 
 
-@pytest.mark.parametrize("how", ["kill -9", pytest.param("clean", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("how", ["kill -9", "clean"])
 def test_a_broker_that_is_restarted_under_load_loses_nothing(
     spark: Any, home: Path, tmp_path: Path, how: str
 ) -> None:

@@ -103,6 +103,7 @@ def causes(found: Comparison) -> dict[str, tuple[int, int]]:
     return {cause.name: (cause.groups, cause.events) for cause in found.causes}
 
 
+@pytest.mark.soak
 def test_a_stream_without_copies_equals_the_batch_in_every_number(
     spark: Any, settings: Settings, feed: Feed
 ) -> None:

@@ -123,7 +123,7 @@ def test_the_same_cut_gives_the_same_table_and_an_earlier_one_takes_nothing_back
     assert numbers(spark, settings) == truth(events(FIRST, *range(25)))
 
 
-@pytest.mark.parametrize("stream_first", [True, False])
+@pytest.mark.parametrize("stream_first", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_late_events_make_a_day_stale_and_the_served_number_is_right_before_during_and_after(
     spark: Any, settings: Settings, feed: Feed, stream_first: bool
 ) -> None:

@@ -71,7 +71,7 @@ def test_after_a_commit_that_may_or_may_not_have_been_made_nothing_more_is_said(
         def __getattr__(self, name: str) -> Any:
             return self
 
-        def __call__(self, *arguments: Any) -> Any:
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
             return self
 
         def save(self, table: str) -> None:

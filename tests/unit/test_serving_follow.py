@@ -107,7 +107,7 @@ def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
         lambda _: tables.fold(),
         lambda _: tables.optimize(),
     ]
-    for turn in range(1, 25):
+    for turn in range(1, 17):
         for act in draw.choices(acts, weights=(4, 2, 2, 1, 1, 1), k=2):
             act(MIDNIGHT + turn * MINUTE)
         watcher.look()
