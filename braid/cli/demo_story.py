@@ -117,7 +117,7 @@ def _replay(stage: Stage, _: int) -> list[Check]:
         version = json.loads(stage.run("kappa", "replay", VIEW, "--json"))
     with step("comparing the replay with what is served and with the log"):
         verdict = json.loads(stage.run("kappa", "compare", VIEW, "--json"))
-    return [_equal(f"version {version['number']} is equal to both", verdict["holds"], True)]
+    return [_equal(f"version {version['version']} is equal to both", verdict["holds"], True)]
 
 
 def _report(stage: Stage, _: int) -> list[Check]:
