@@ -35,8 +35,9 @@ demo: setup ## run the platform on this machine and check its numbers
 # The browser's tests want Debian's Chromium: root gets it, others are told how.
 chromium:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-		&& { echo "Installing Chromium for the tests of the dashboard"; apt-get update -qq; \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } \
+		&& echo "Installing Chromium for the tests of the dashboard" \
+		&& { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+		>/dev/null 2>&1; } \
 		|| echo "No Chromium: the dashboard's tests will be skipped. On Debian: apt-get install chromium"
 
 test: setup chromium ## run the tests

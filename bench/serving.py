@@ -133,11 +133,11 @@ def visible(client: httpx.Client, done: list[float], commits: int) -> list[float
     """From the end of a commit to the first answer that knows of it."""
     took = []
     while len(took) < commits:
-        known = client.get("/ready").json()["views"]["by_page"]["tail_version"]
+        known = client.get("/versions").json()["views"]["by_page"]["tail_version"]
         count = len(done)
         while len(done) == count:
             time.sleep(0.001)
-        while client.get("/ready").json()["views"]["by_page"]["tail_version"] == known:
+        while client.get("/versions").json()["views"]["by_page"]["tail_version"] == known:
             pass
         took.append(time.monotonic() - done[-1])
     return took

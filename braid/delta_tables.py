@@ -15,7 +15,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from braid.commits import TailCommit
 from braid.deployment import Version
-from braid.errors import BraidError
+from braid.errors import NotYet
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def require_table(location: str, version: Version) -> DeltaTable:
     table = open_table(location)
     if table is None:
         name = version.view.name
-        raise BraidError(
+        raise NotYet(
             f"view {name!r} has no table for its version {version.number} yet: run `braid stream {name}`."
         )
     return table

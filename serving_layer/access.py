@@ -1,5 +1,6 @@
 """Who may ask: loopback by default, a token for every other address, and only under the server's own names."""
 
+import hashlib
 import hmac
 import ipaddress
 from collections.abc import Sequence
@@ -43,6 +44,8 @@ class Access:
 
     def __init__(self, app: ASGIApp, token: str, names: Sequence[str] | None) -> None:
         self._app, self._token, self._names = app, token.encode(), names
+        # The browser keeps what only this server can check, and not the token itself.
+        self._cookie = hashlib.sha256(b"braid cookie " + self._token).hexdigest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,23 +60,25 @@ class Access:
         else:
             answer = self._app
         cookie = self._token and scope["path"] == "/" and self._is_token(by_address)
-        await answer(scope, receive, _with_headers(send, self._cookie() if cookie else None))
+        await answer(scope, receive, _with_headers(send, self._set_cookie() if cookie else None))
 
     def _knows(self, headers: dict[bytes, str], by_address: str) -> bool:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         jar = SimpleCookie(headers.get(b"cookie", ""))
-        offered = [given if scheme.lower() == "bearer" else "", by_address]
-        offered += [jar[COOKIE].value] if COOKIE in jar else []
+        kept = jar[COOKIE].value if COOKIE in jar else ""
         # Every one is compared: how long it takes tells nothing.
-        verdicts = [self._is_token(each) for each in offered]
+        verdicts = [
+            self._is_token(each) for each in (given if scheme.lower() == "bearer" else "", by_address)
+        ]
+        verdicts.append(hmac.compare_digest(kept.encode("utf-8", "surrogateescape"), self._cookie.encode()))
         return any(verdicts)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token)
 
-    def _cookie(self) -> bytes:
+    def _set_cookie(self) -> bytes:
         """A page that was opened with the token in its address asks with this from there on."""
-        return f"{COOKIE}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
+        return f"{COOKIE}={self._cookie}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
 def _with_headers(send: Send, cookie: bytes | None) -> Send:

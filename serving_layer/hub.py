@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from braid import deployment
+from braid import deployment, documents
 from braid.definitions import load_definitions
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.logs import Log as Logger
 from braid.names import suggest
 from braid.settings import Settings
@@ -121,19 +121,28 @@ class Hub:
                 self.problems.pop(name, None)
             except Exception as error:
                 # One view that cannot be read must not stop the others, and is tried again.
-                if self.problems.get(name) != str(error):
-                    log.warning("a view cannot be followed", view=name, error=str(error))
-                self.problems[name] = str(error)
+                self._complain(name, error)
 
     def look_for_views(self) -> None:
-        for name in deployment.deployments(self.settings):
-            if name not in self._followers:
-                try:
+        """Takes views in that were deployed since; one that cannot be read must not keep the others out."""
+        for name in documents.names(self.settings.location("views")):
+            if name in self._followers:
+                continue
+            try:
+                if deployment.load(self.settings, name).active is not None:
                     self._followers[name] = Follower(self.settings, name, self.memory)
-                except BraidError:
-                    # Deployed, and its stream has not made its tables yet.
-                    continue
+                self.problems.pop(name, None)
+            except NotYet:
+                # Deployed, and its stream has not made its tables yet.
+                continue
+            except Exception as error:
+                self._complain(name, error)
         self._weigh()
+
+    def _complain(self, name: str, error: Exception) -> None:
+        if self.problems.get(name) != str(error):
+            log.warning("a view cannot be followed", view=name, error=str(error))
+        self.problems[name] = str(error)
 
     def _advance(self, name: str, follower: Follower) -> None:
         # A watcher that joins gets the state before a move and then the move, or the state after it.

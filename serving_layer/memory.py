@@ -25,14 +25,16 @@ class Memory:
             return found
         with self._lock:
             turn = self._loading.setdefault(name, threading.Lock())
-        with turn:
-            if (found := self.find(name)) is not None:
-                return found
-            loaded = load()
-            self._keep(name, loaded)
-        with self._lock:
-            self._loading.pop(name, None)
-        return loaded
+        try:
+            with turn:
+                if (found := self.find(name)) is not None:
+                    return found
+                loaded = load()
+                self._keep(name, loaded)
+                return loaded
+        finally:
+            with self._lock:
+                self._loading.pop(name, None)
 
     def find(self, name: Hashable) -> Block | None:
         with self._lock:

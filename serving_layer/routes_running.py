@@ -85,9 +85,13 @@ def add_running(app: FastAPI, hub: Hub, around: Around, meter: Meter) -> None:
 
     @app.get("/ready", tags=["running"], responses=documented(503))
     async def ready() -> Response:
-        """Whether every view can be answered; 503 with the reasons otherwise."""
-        content = {"ready": not hub.problems, "views": hub.versions(), "problems": dict(hub.problems)}
-        return JSONResponse(content, 503 if hub.problems else 200)
+        """Whether every view can be answered, 503 otherwise: /versions has the reasons."""
+        return JSONResponse({"ready": not hub.problems}, 503 if hub.problems else 200)
+
+    @app.get("/versions", tags=["running"])
+    async def versions() -> dict[str, Any]:
+        """Where each view stands: its version, those of its tables, the newest epoch; and which cannot be followed."""
+        return {"views": hub.versions(), "problems": dict(hub.problems)}
 
     @app.get("/metrics", tags=["running"], response_class=PlainTextResponse)
     def metrics() -> PlainTextResponse:

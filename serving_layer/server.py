@@ -1,5 +1,6 @@
 """Runs the API until it is told to stop: open streams are ended, questions that are being answered are not."""
 
+import socket
 import threading
 
 import uvicorn
@@ -12,30 +13,42 @@ PATIENCE = 3
 
 
 def serve(app: FastAPI, host: str, port: int, stop: threading.Event) -> None:
-    """Blocks until `stop` is set."""
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE
-    )
-    server = uvicorn.Server(config)
-    # Signals are the command line's business.
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            server.run()
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            stop.set()
-
-    thread = threading.Thread(target=run, name="serve")
-    thread.start()
-    stop.wait()
-    server.should_exit = True
-    thread.join()
-    if failure or not server.started:
-        raise BraidError(
-            f"port {port} on {host} cannot be used: stop the process that has it, or choose another one with "
-            "BRAID_SERVE_PORT."
+    """Blocks until `stop` is set. In a thread of its own, uvicorn leaves signals to the command line."""
+    with _listening(host, port) as listener:
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE
         )
+        server = uvicorn.Server(config)
+
+        def run() -> None:
+            try:
+                server.run([listener])
+            finally:
+                stop.set()
+
+        thread = threading.Thread(target=run, name="serve")
+        thread.start()
+        stop.wait()
+        server.should_exit = True
+        thread.join()
+    if not server.started:
+        raise RuntimeError("the server ended before it could answer: what it said above tells why")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Taken before anything is read: an address that cannot be had is known at once."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+        return listener
+    except OSError as error:
+        raise BraidError(
+            f"port {port} on {host} cannot be used ({error.strerror}): stop the process that has it, or choose another "
+            "one with BRAID_SERVE_PORT, or another address with BRAID_SERVE_HOST."
+        ) from None

@@ -168,6 +168,20 @@ class Tables:
         return pa.Table.from_pylist(rows, schema)
 
 
+def filled(settings: Settings, window: Window, collected: bool = False, **changes: Any) -> Tables:
+    """Three days of events in five epochs, two of the days published at different cuts."""
+    tables = Tables(settings, view_of(window, **changes))
+    tables.deploy()
+    for epoch in range(5):
+        tables.append(some_events(epoch, 40, MIDNIGHT + epoch * MINUTE))
+    days = sorted({event.day for event in tables.events})
+    tables.publish(days[0], MIDNIGHT + 3 * MINUTE)
+    tables.publish(days[1], MIDNIGHT + MINUTE)
+    if collected:
+        tables.collect()
+    return tables
+
+
 def naive(
     view: View, events: list[Event], mark: TailCommit, window: Window | None = None
 ) -> dict[Any, dict[str, Any]]:

@@ -29,14 +29,11 @@ class Stage:
 
     home: Path
     environment: dict[str, str]
+    airflow_port: int
 
     @property
     def api(self) -> str:
         return f"http://127.0.0.1:{self.environment['BRAID_SERVE_PORT']}"
-
-    @property
-    def airflow_port(self) -> str:
-        return self.environment["AIRFLOW_PORT"]
 
     def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         """A command in the background; what it says is in a file of the home."""
@@ -91,15 +88,15 @@ def make_stage(home: Path) -> Stage:
         # Ingest closes an epoch before the next begins; a demo does not wait a minute for that.
         "BRAID_EPOCH": "5 seconds",
         "BRAID_KAFKA_BOOTSTRAP": "",
-        "AIRFLOW_PORT": str(_free_port()),
     }
-    return Stage(home, {k: v for k, v in os.environ.items() if not k.startswith("BRAID_")} | settings)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BRAID_")}
+    return Stage(home, kept | settings, _free_port())
 
 
 @contextmanager
 def playing(stage: Stage) -> Iterator[None]:
     """The platform and Airflow, from here to the end of the block; nobody is left behind."""
-    airflow = stage.start("airflow", "up", "--port", stage.airflow_port)
+    airflow = stage.start("airflow", "up", "--port", str(stage.airflow_port))
     platform = stage.start("up")
     try:
         with step("starting Kafka, ingest, streams, serving, and Airflow beside them"):

@@ -18,7 +18,7 @@ from serving_layer.answer import ask
 from serving_layer.numbers import KNOWN, STATUS
 from serving_layer.reader import FromTables, active_version
 from serving_layer.request import Request
-from tests.serving import INSTANT, MIDNIGHT, MINUTE, Tables, some_events, view_of
+from tests.serving import INSTANT, MIDNIGHT, Tables, filled, some_events, view_of
 
 Reader = Callable[[Settings, str | None], dict[Any, dict[str, Any]]]
 
@@ -73,34 +73,21 @@ def by_hand(tables: Tables, window: Window | None = None) -> dict[Any, dict[str,
     }
 
 
-def filled(home: Path, window: Window, collected: bool = False) -> Tables:
-    tables = Tables(Settings(home=str(home)), view_of(window))
-    tables.deploy()
-    for epoch in range(4):
-        tables.append(some_events(epoch, 40, MIDNIGHT + epoch * MINUTE))
-    days = sorted({event.day for event in tables.events})
-    tables.publish(days[0], MIDNIGHT + 3 * MINUTE)
-    tables.publish(days[1], MIDNIGHT + MINUTE)
-    if collected:
-        tables.collect()
-    return tables
-
-
 @pytest.mark.parametrize("collected", [False, True], ids=["covered rows in the tail", "collected"])
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_every_event_counts_once(read: Reader, home: Path, window: Window, collected: bool) -> None:
-    tables = filled(home, window, collected)
+    tables = filled(Settings(home=str(home)), window, collected)
     assert read(tables.settings, None) == by_hand(tables)
 
 
 @pytest.mark.parametrize("grain", ["1 hour", "1 day"])
 def test_a_grain_rolls_panes_up(read: Reader, home: Path, grain: str) -> None:
-    tables = filled(home, tumbling("1 minute"))
+    tables = filled(Settings(home=str(home)), tumbling("1 minute"))
     assert read(tables.settings, grain) == by_hand(tables, tumbling(grain))
 
 
 def test_the_active_version_is_read(read: Reader, home: Path) -> None:
-    tables = filled(home, tumbling("1 hour"))
+    tables = filled(Settings(home=str(home)), tumbling("1 hour"))
     other = Tables(tables.settings, view_of(tumbling("1 hour"), where="n > 0"), number=2)
     other.deploy()
     other.append(some_events(7, 30, MIDNIGHT))

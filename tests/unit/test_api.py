@@ -282,6 +282,10 @@ def test_with_a_token_nobody_asks_without_it(tables: Tables) -> None:
             page = browser.get("/?token=a+long+secret")
             assert "HttpOnly" in page.headers["set-cookie"]
             assert "SameSite=Strict" in page.headers["set-cookie"]
+            assert "secret" not in page.headers["set-cookie"]
+            assert browser.get("/views").status_code == 200
+            browser.cookies.clear()
+            assert browser.get("/views", headers={"cookie": "braid_token=a long secret"}).status_code == 401
 
 
 def test_a_page_of_another_host_cannot_ask_under_its_own_name(client: httpx.Client) -> None:
@@ -312,8 +316,8 @@ def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None
     )
     with serving(tables.settings, around) as address:
         assert httpx.get(f"{address}/health").json() == {"alive": True}
-        ready = httpx.get(f"{address}/ready").json()
-        assert (ready["ready"], ready["views"]["hits"]["version"]) == (True, 1)
+        assert httpx.get(f"{address}/ready").json() == {"ready": True}
+        assert httpx.get(f"{address}/versions").json()["views"]["hits"]["version"] == 1
         assert httpx.get(f"{address}/days/hits").json()["days"] == [{"day": "2024-03-10", "state": "stale"}]
         httpx.get(f"{address}/views/hits")
         text = httpx.get(f"{address}/metrics").text
@@ -330,7 +334,7 @@ def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables
         log = Path(other.place.tail, "_delta_log", f"{1:020d}.json")
         log.write_text("{ this is no commit")
         until(lambda: httpx.get(f"{address}/ready").status_code == 503)
-        assert list(httpx.get(f"{address}/ready").json()["problems"]) == ["other"]
+        assert list(httpx.get(f"{address}/versions").json()["problems"]) == ["other"]
         assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
         assert rows_of(httpx.get(f"{address}/views/other")) == other.answer()
 
@@ -376,3 +380,18 @@ def test_a_finished_day_has_one_total_whatever_happens_around_it(tables: Tables)
     assert all(len(answer["rows"]) == 1 for answer in answers)
     cuts = {json.dumps(answer["provenance"]["base_through"]) for answer in answers}
     assert len(cuts) > 3, "nothing happened meanwhile"
+
+
+def test_a_deployment_that_is_damaged_is_named_and_the_others_are_found(tables: Tables) -> None:
+    place = Path(tables.settings.location("views", "broken", "deployment.json"))
+    place.parent.mkdir(parents=True)
+    place.write_text("{ this is no deployment")
+    with serving(tables.settings) as address:
+        assert rows_of(httpx.get(f"{address}/views/hits")) == tables.answer()
+        assert httpx.get(f"{address}/ready").status_code == 503
+        problems = httpx.get(f"{address}/versions").json()["problems"]
+        assert "restore it from a backup" in problems["broken"]
+        later = Tables(tables.settings, view_of(tumbling("1 hour"), name="later"))
+        later.deploy()
+        later.append(some_events(1, 5, MIDNIGHT))
+        until(lambda: httpx.get(f"{address}/views/later").status_code == 200)

@@ -19,7 +19,7 @@ from serving_layer.memory import Memory
 from serving_layer.numbers import KNOWN, numbers
 from serving_layer.reader import FromTables, active_version, read
 from serving_layer.request import Ranking, Request, parse_request, scope_of
-from tests.serving import MIDNIGHT, MINUTE, Event, Tables, naive, some_events, view_of
+from tests.serving import MIDNIGHT, MINUTE, Event, Tables, filled, naive, some_events, view_of
 
 WINDOWS = {
     "1 minute": tumbling("1 minute"),
@@ -36,20 +36,6 @@ BOUNDED = {name: window for name, window in WINDOWS.items() if name != "all time
 @pytest.fixture
 def settings(home: Path) -> Settings:
     return Settings(home=str(home))
-
-
-def filled(settings: Settings, window: Window, collected: bool = False, **changes: Any) -> Tables:
-    """Three days of events in five epochs, two of the days published at different cuts."""
-    tables = Tables(settings, view_of(window, **changes))
-    tables.deploy()
-    for epoch in range(5):
-        tables.append(some_events(epoch, 40, MIDNIGHT + epoch * MINUTE))
-    days = sorted({event.day for event in tables.events})
-    tables.publish(days[0], MIDNIGHT + 3 * MINUTE)
-    tables.publish(days[1], MIDNIGHT + MINUTE)
-    if collected:
-        tables.collect()
-    return tables
 
 
 def as_answers(view: Any, rows: pa.Table) -> dict[Any, dict[str, Any]]:
