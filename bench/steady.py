@@ -19,7 +19,6 @@ from bench.common import (
     REQUESTS,
     Row,
     arguments,
-    batches_after,
     heap_used,
     jvm_memory,
     percentile,
@@ -78,11 +77,10 @@ def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace)
             made.commit(first, options.events, epoch, number * SECOND, SECOND)
             # One commit waits while another is being read: a micro-batch finds the next one there, and only that.
             _wait_for(job, number - 1)
-            if number % AROUND == 0:
-                _note(job, times)
+            _note(job, number - 1, times)
             if number in points(options.batches):
                 _wait_for(job, number)
-                _note(job, times)
+                _note(job, number, times)
                 found.append(_point(spark, job, number, times))
     return found
 
@@ -106,7 +104,7 @@ def streaming(spark: Any, settings: Settings, view: View) -> Iterator[StreamJob]
 def _job(runner: Runner, thread: threading.Thread) -> StreamJob:
     while thread.is_alive():
         for job in runner.jobs.values():
-            if job.query is not None:
+            if job.is_started:
                 assert isinstance(job, StreamJob)
                 return job
         time.sleep(0.05)
@@ -117,7 +115,7 @@ def _wait_for(job: StreamJob, commit: int) -> None:
     """Until the stream has read this commit of the log; the table's creation was the one before the first."""
     deadline = time.monotonic() + PATIENCE
     while commit > 0 and _next_commit(job) <= commit:
-        assert job.query is not None, f"the stream ended: {job.error}"
+        assert job.error is None, f"the stream ended: {job.error}"
         assert time.monotonic() < deadline, f"the stream has not read commit {commit} of the log"
         time.sleep(0.01)
 
@@ -127,10 +125,10 @@ def _next_commit(job: StreamJob) -> int:
     return last.position.version if last else 0
 
 
-def _note(job: StreamJob, times: dict[int, float]) -> None:
-    """Batch -> its milliseconds; the wait for a fold is in them."""
-    for number, progress in batches_after(job.query, max(times, default=-1)).items():
-        times[number] = progress["durationMs"]["triggerExecution"]
+def _note(job: StreamJob, number: int, times: dict[int, float]) -> None:
+    """Batch -> its milliseconds, from the moment that its commit was found; a wait for a fold is in them."""
+    if job.follower is not None and job.follower.batch_ms is not None:
+        times[number] = job.follower.batch_ms
 
 
 def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Point:

@@ -1,5 +1,6 @@
 """The log of a source: the Delta table that holds every event, and what can be read off it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from braid.errors import BraidError
 from braid.events import log_schema
 from braid.settings import Settings
 from braid.source import Source
+from braid.transactions import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,6 +64,14 @@ def read(spark: "SparkSession", log: Log) -> "DataFrame":
             f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
         )
     return spark.read.format("delta").load(log.table)
+
+
+def read_commits(spark: "SparkSession", log: Log, commits: Sequence[Transaction]) -> "DataFrame":
+    """The rows that some commits brought, from their own files: Delta would look the whole table up first."""
+    files = [f"{log.table}/{file.path}" for commit in commits for file in commit.new]
+    # A path is meant as it is written, also where a folder's name has brackets in it.
+    reader = spark.read.option("basePath", log.table).option("__globPaths__", "false")
+    return reader.schema(log_schema(log.source)).parquet(*files)
 
 
 def create(spark: "SparkSession", log: Log) -> None:

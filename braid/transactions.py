@@ -5,14 +5,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 from braid.errors import BraidError
 from braid.storage import Storage
 
 
 @dataclass(frozen=True)
+class NewFile:
+    """A file whose rows were not in the table before; its path is relative to the table."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Transaction:
-    """One commit: what its writer said, its rows where that is known, and the partitions of added and removed files."""
+    """One commit: what its writer said, its rows where that is known, and the partitions of added and removed files.
+
+    A rewrite, such as OPTIMIZE's, adds and removes files and has no new ones. `takes_rows` says that rows are gone.
+    """
 
     version: int
     metadata: str | None
@@ -20,6 +32,8 @@ class Transaction:
     rows: int | None
     added: tuple[dict[str, str], ...]
     removed: tuple[dict[str, str], ...]
+    new: tuple[NewFile, ...] = ()
+    takes_rows: bool = False
 
 
 def newest_version(storage: Storage, table: str) -> int | None:
@@ -52,6 +66,12 @@ def transaction(storage: Storage, table: str, version: int) -> Transaction | Non
         _rows(info, actions),
         tuple(action["add"]["partitionValues"] for action in actions if "add" in action),
         tuple(action["remove"].get("partitionValues", {}) for action in actions if "remove" in action),
+        tuple(
+            NewFile(unquote(action["add"]["path"]), action["add"]["size"])
+            for action in actions
+            if "add" in action and action["add"]["dataChange"]
+        ),
+        any(action["remove"]["dataChange"] for action in actions if "remove" in action),
     )
 
 

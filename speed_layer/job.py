@@ -56,6 +56,15 @@ class Job(ABC):
     def writer(self) -> BatchWriter | None:
         """None before the first start."""
 
+    @property
+    def is_started(self) -> bool:
+        return self.query is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether what was started still runs."""
+        return self.query is not None and self.query.isActive
+
     @abstractmethod
     def start(self, once: bool) -> None:
         """Checks everything that can be checked, then starts the query."""
@@ -91,10 +100,10 @@ class Job(ABC):
 
     def mind(self) -> None:
         """Looks after the query: notices that it ended, starts it again when it is time, tends it while it runs."""
-        if self.query is None:
+        if not self.is_started:
             if time.monotonic() >= self.retry_at:
                 self.try_start(once=False)
-        elif not self.query.isActive:
+        elif not self.is_active:
             self.collapse()
         else:
             self._tend()

@@ -20,7 +20,6 @@ from speed_layer.stream import StreamJob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 TICK = 0.2
 # Live ingest goes on: each round reads what came during the one before, and they get shorter.
@@ -95,7 +94,7 @@ class _Rounds:
 
     def __init__(self, job: StreamJob, watch: Watch, stop: threading.Event) -> None:
         self.job, self.watch, self.stop = job, watch, stop
-        self.began, self.events, self.known = time.monotonic(), 0, -1
+        self.began, self.events, self.known, self.before = time.monotonic(), 0, -1, 0
         by_day = logs.read(job.spark, job.log).groupBy("day").count().collect()
         self.total, self.days = sum(row["count"] for row in by_day), len(by_day)
 
@@ -106,20 +105,18 @@ class _Rounds:
                 return
 
     def _round(self, stage: str) -> None:
-        job = self.job
+        job, self.before = self.job, self.events
         job.start(once=True)
-        query = job.query
-        assert query is not None
         try:
-            while query.isActive:
-                self._look(query)
+            while job.is_active:
+                self._look()
                 self.watch(self._progress(stage))
                 if self.stop.wait(TICK):
                     raise BraidError(
                         f"the replay of view {job.view.name!r} was stopped: `braid kappa replay {job.view.name}` "
                         "resumes it."
                     )
-            self._look(query)
+            self._look()
             job.collapse()
             if job.error is not None:
                 raise BraidError(f"the replay of view {job.view.name!r} failed: {job.error}. Run it again.")
@@ -129,9 +126,13 @@ class _Rounds:
         job.finish(once=True)
         self.watch(self._progress(stage))
 
-    def _look(self, query: "StreamingQuery") -> None:
+    def _look(self) -> None:
         """Not through PySpark's own objects, which are made with a hundred calls into the JVM each."""
-        newest = self.known
+        if self.job.follower is not None:
+            self.events = self.before + self.job.follower.rows
+            return
+        newest, query = self.known, self.job.query
+        assert query is not None
         for report in reversed(query._jsq.recentProgress()):
             if (batch := report.batchId()) <= self.known:
                 break

@@ -75,7 +75,7 @@ class Runner:
         ticks = 0
         while not stop.wait(TICK):
             if self.once:
-                if not any(job.query and job.query.isActive for job in self.jobs.values()):
+                if not any(job.is_active for job in self.jobs.values()):
                     return
                 continue
             for job in self.jobs.values():
@@ -128,7 +128,7 @@ class Runner:
         job, held = self.jobs.pop(name), self.locks.pop(name)
         with held:
             job.stop()
-            if job.query is not None:
+            if job.is_started:
                 job.collapse()
             # What could not be run to its end has no result; a service says as much as it can.
             if job.error is None or not self.once:

@@ -1,7 +1,7 @@
 """The stream of a view: from its source's log to its tail, kept fresh, folded, and started again where it ended."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from braid import log as logs
 from braid import view_tables
@@ -21,6 +21,7 @@ from speed_layer.checkpoint import Checkpoint
 from speed_layer.fold import Folding
 from speed_layer.job import Job, first_line
 from speed_layer.lag import Lag
+from speed_layer.live import LogFollower
 from speed_layer.tail import TailWriter
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class StreamJob(Job):
     tail_writer: TailWriter | None = None
     folding: Folding | None = None
     lag: Lag | None = None
+    follower: LogFollower | None = None
 
     @property
     def view(self) -> View:
@@ -65,8 +67,19 @@ class StreamJob(Job):
     def writer(self) -> TailWriter | None:
         return self.tail_writer
 
+    @property
+    def is_started(self) -> bool:
+        return self.follower is not None or super().is_started
+
+    @property
+    def is_active(self) -> bool:
+        return self.follower.is_active if self.follower is not None else super().is_active
+
     def start(self, once: bool) -> None:
-        """A stream that has never run begins with the log's history, as a replay does."""
+        """A stream that has never run begins with the log's history, as a replay does: a query reads it.
+
+        From there on, and at every later start, it follows the log's commits.
+        """
         if not logs.exists(self.spark, self.log):
             raise NotYet(
                 f"view {self.view.name!r} cannot start: the log of source {self.view.source.name!r} is not there "
@@ -86,19 +99,56 @@ class StreamJob(Job):
         self.tail_writer, self.folding = writer, Folding(writer)
         self.folding.begin()
         self.lag = Lag(storage, self.log.table)
-        events = writer.incoming(self._read(taken))
-        stream = events.writeStream.queryName(self.name).foreachBatch(writer.append)
+        if self._is_past_history():
+            self._follow(once)
+        else:
+            self._query_history(taken, once)
+        logger.info("stream started", view=self.view.name, version=self.version.number, tail=self.tables.tail)
+
+    def _query_history(self, taken: "takeover.Takeover | None", once: bool) -> None:
+        assert self.tail_writer is not None
+        events = self.tail_writer.incoming(self._read(taken))
+        stream = events.writeStream.queryName(self.name).foreachBatch(self.tail_writer.append)
         stream = stream.option("checkpointLocation", self.tables.checkpoint)
         if once:
             stream = stream.trigger(availableNow=True)
         else:
             stream = stream.trigger(processingTime=f"{self.settings.stream_trigger.total_seconds()} seconds")
         self.query = stream.start()
-        logger.info("stream started", view=self.view.name, version=self.version.number, tail=self.tables.tail)
+
+    def _is_past_history(self) -> bool:
+        """Whether the tail ends between two commits of the log: whoever reads the next one goes on there."""
+        last = self.tail_writer.last if self.tail_writer is not None else None
+        return last is not None and last.position.is_between_commits
+
+    def _follow(self, once: bool) -> None:
+        assert self.tail_writer is not None
+        self.follower = LogFollower(self.name, self.tail_writer, self.settings.stream_trigger, once)
+        self.follower.start()
 
     def tend(self) -> None:
         assert self.folding is not None
+        assert self.tail_writer is not None
+        if self.query is not None and self._is_past_history():
+            self.stop()
+            self.query = None
+            self.tail_writer.stopping.clear()
+            self._follow(once=False)
         self.folding.tend()
+
+    def stop(self) -> None:
+        super().stop()
+        if self.follower is not None:
+            self.follower.writer.stopping.set()
+            self.follower.join()
+
+    def collapse(self) -> None:
+        if self.follower is None:
+            super().collapse()
+            return
+        failure, self.follower = self.follower.failure, None
+        if failure is not None:
+            self._put_off(self._explained(failure), needs_a_person=True)
 
     def finish(self, once: bool) -> None:
         """A stream that stops leaves its folds for the next start; one that was run for its result does them."""
@@ -116,6 +166,14 @@ class StreamJob(Job):
             )
         return RuntimeError(first_line(failure))
 
+    def progress(self) -> dict[str, Any]:
+        if self.follower is None:
+            return super().progress()
+        rows, took = self.follower.batch_rows, self.follower.batch_ms
+        if not took:
+            return {}
+        return {"processedRowsPerSecond": rows * 1000 / took, "durationMs": {"triggerExecution": took}}
+
     def status(self) -> QueryStatus:
         writer, progress = self.tail_writer, self.progress()
         last = writer.last if writer else None
@@ -123,7 +181,7 @@ class StreamJob(Job):
         return QueryStatus(
             name=self.name, kind="stream", view=self.view.name, version=self.version.number,
             source=self.view.source.name,
-            state="retrying" if self.error else "running" if self.query else "starting",
+            state="retrying" if self.error else "running" if self.is_started else "starting",
             error=str(self.error) if self.error else None, retry_in=self.retry_in,
             batch=last.batch if last else None,
             rows_per_second=progress.get("processedRowsPerSecond"),

@@ -1,6 +1,6 @@
 """Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ from braid.events import view_events
 from braid.finality import late_before, watermark
 from braid.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.frames import no_rows, timestamp
-from braid.log import Log
+from braid.log import Log, read_commits
 from braid.logs import Log as Logger
 from braid.states import EVENTS
 from braid.states.spark import preparation
@@ -89,11 +89,30 @@ class TailWriter(BatchWriter):
         return view_events(self.view, rows, Lookups(self.spark, self.log.settings, {}).table_of)
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+        """A batch of a query, which reads what was there when the stream began."""
         position = position_of(plan)
-        if self._is_committed(query, batch, position):
-            return
+        if not self._is_committed(query, batch, position):
+            self._append(rows, query, batch, position, self._arrived(position))
+
+    def follow(self, commits: Sequence[Transaction]) -> int | None:
+        """The next commits of the log, once history is read; how many rows they brought, where that is known.
+
+        The position in the tail's own commit says what comes next, so that no other record of it is needed.
+        """
+        with self.lock:
+            assert self.last is not None
+            self._read = commits[-1]
+            arrived = rows_in(commits)
+            rows = self.incoming(read_commits(self.spark, self.log, commits)) if arrived != 0 else None
+            self._append(
+                rows, self.last.query, self.last.batch + 1, Position(commits[-1].version + 1), arrived
+            )
+            return arrived
+
+    def _append(
+        self, rows: "DataFrame | None", query: str, batch: int, position: Position, arrived: int | None
+    ) -> None:
         lookups = Lookups(self.spark, self.log.settings, {})
-        arrived = self._arrived(position)
         states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
@@ -156,9 +175,9 @@ class TailWriter(BatchWriter):
             return None
         if position.version - start.version > FEW:
             return None
-        commits = [self._log_commit(version) for version in range(start.version, position.version)]
-        rows = [commit.rows for commit in commits if commit is not None and commit.rows is not None]
-        return sum(rows) if len(rows) == len(commits) else None
+        found = [self._log_commit(version) for version in range(start.version, position.version)]
+        commits = [commit for commit in found if commit is not None]
+        return rows_in(commits) if len(commits) == len(found) else None
 
     def _epoch_before(self, version: int) -> datetime | None:
         """The newest epoch of the log before a version, looking past the commits of others."""
@@ -177,12 +196,12 @@ class TailWriter(BatchWriter):
         return self._read
 
     def _states(
-        self, rows: "DataFrame", lookups: Lookups, arrived: int | None
+        self, rows: "DataFrame | None", lookups: Lookups, arrived: int | None
     ) -> "tuple[DataFrame, tuple[Observation, ...]]":
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
         from pyspark.sql import Observation
 
-        if arrived == 0:
+        if rows is None or arrived == 0:
             return self.nothing(), ()
         if arrived is not None and arrived <= SMALL:
             rows = rows.coalesce(1)
@@ -259,6 +278,13 @@ def observed(view: View, cut: datetime | None) -> "tuple[list[Column], list[Colu
         [F.count(F.lit(1)).alias("events"), F.count_if(is_history).alias("history"), seen.alias("seen")],
         [F.sum(late).alias("late"), F.count_if(late > 0).alias("revised")],
     )
+
+
+def rows_in(commits: Iterable[Transaction]) -> int | None:
+    """How many rows commits brought; None when one of them does not say."""
+    rows = [commit.rows for commit in commits if commit.new]
+    known = [number for number in rows if number is not None]
+    return sum(known) if len(known) == len(rows) else None
 
 
 def position_of(plan: Plan) -> Position:

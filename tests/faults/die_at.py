@@ -15,6 +15,7 @@ from typing import Any
 from braid import logs
 from braid.settings import load_settings
 from braid.spark import spark_session
+from speed_layer import live
 from speed_layer import stream as streams
 from speed_layer.engine import stream
 from speed_layer.fold import Folding
@@ -118,8 +119,9 @@ def _commits(table: Path) -> set[Path]:
 
 
 def main(point: str) -> None:
-    # A file a batch: batches end in the middle of a commit, and an epoch has several files.
+    # A file a batch, or a commit: batches of history end in the middle of one, and an epoch has several files.
     streams.MOST_BYTES = "1b"
+    live.MOST_COMMITS = 1
     logs.configure("debug", "text")
     settings = load_settings()
     spark = spark_session(settings, "braid that dies")

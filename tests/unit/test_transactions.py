@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.transactions import newest_version, transaction
+from braid.transactions import NewFile, Transaction, newest_version, transaction
 
 
 class Files:
@@ -44,29 +44,12 @@ def test_where_there_is_no_table_there_is_no_version() -> None:
     assert newest_version(nothing, "table") is None
 
 
-@pytest.mark.parametrize(
-    ("lines", "rows"),
-    [
-        (
-            [
-                '{"commitInfo": {"operationMetrics": {"numOutputRows": "7"}}}',
-                '{"add": {"partitionValues": {}}}',
-            ],
-            7,
-        ),
-        (['{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}'], 0),
-        (['{"commitInfo": {}}'], 0),
-        (['{"commitInfo": {}}', '{"add": {"partitionValues": {}}}'], None),
-        (
-            [
-                '{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}',
-                '{"add": {"partitionValues": {}}}',
-            ],
-            None,
-        ),
-    ],
-)
-def test_only_a_commit_without_files_is_known_to_have_no_rows(lines: list[str], rows: int | None) -> None:
+ADDED = '{"add": {"path": "day=2024-03-10/a%20b", "size": 9, "partitionValues": {}, "dataChange": true}}'
+REWRITTEN = ADDED.replace("true", "false")
+REMOVED = ADDED.replace("add", "remove")
+
+
+def transaction_of(*lines: str) -> Transaction:
     class One:
         def glance(self, file: str) -> str:
             return "\n".join(lines)
@@ -74,4 +57,37 @@ def test_only_a_commit_without_files_is_known_to_have_no_rows(lines: list[str], 
     one: Any = One()
     found = transaction(one, "table", 3)
     assert found is not None
-    assert found.rows == rows
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (
+            [
+                '{"commitInfo": {"operationMetrics": {"numOutputRows": "7"}}}',
+                ADDED,
+            ],
+            7,
+        ),
+        (['{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}'], 0),
+        (['{"commitInfo": {}}'], 0),
+        (['{"commitInfo": {}}', ADDED], None),
+        (
+            [
+                '{"commitInfo": {"operationMetrics": {"numOutputRows": "0"}}}',
+                ADDED,
+            ],
+            None,
+        ),
+    ],
+)
+def test_only_a_commit_without_files_is_known_to_have_no_rows(lines: list[str], rows: int | None) -> None:
+    assert transaction_of(*lines).rows == rows
+
+
+def test_a_rewrite_brings_no_new_file_and_takes_no_rows() -> None:
+    assert transaction_of(ADDED).new == (NewFile("day=2024-03-10/a b", 9),)
+    rewrite = transaction_of(REWRITTEN, REMOVED.replace("true", "false"))
+    assert (rewrite.new, rewrite.takes_rows) == ((), False)
+    assert transaction_of(REMOVED).takes_rows
