@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,17 +27,33 @@ PARTS = {
 STOP_TIMEOUT = 20.0
 
 
+# Beside Airflow: a Spark that runs already, so that no task has to start one. Tasks do without it if it is gone.
+WORKER = "worker"
+
+
 def airflow_program() -> str:
     return str(Path(sys.executable).with_name("airflow"))
 
 
 def spawn(airflow: LocalAirflow, part: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """Starts a part in the background, in a session of its own."""
+    return _spawn(airflow, part, (airflow_program(), *PARTS[part]), environment, airflow.folder)
+
+
+def spawn_worker(airflow: LocalAirflow, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """In the folder where tasks run their commands, which must be the same for the worker to take them."""
+    braid = str(Path(sys.executable).with_name("braid"))
+    return _spawn(airflow, WORKER, (braid, "worker"), environment, Path.cwd())
+
+
+def _spawn(
+    airflow: LocalAirflow, part: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> "subprocess.Popen[bytes]":
     with airflow.log(part).open("wb") as log:
         return subprocess.Popen(
-            (airflow_program(), *PARTS[part]),
+            command,
             env={**environment, MARK: f"{part} of {airflow.folder}"},
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=airflow.folder, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, start_new_session=True,
         )  # fmt: skip
 
 

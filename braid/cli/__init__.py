@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from collections.abc import Sequence
 
 from braid.errors import BraidError, CheckFailed
 
@@ -12,12 +13,22 @@ EXIT_DEFECT = 70
 
 
 def main() -> None:
-    """Runs the command line; what a user can mend ends in one sentence and never in a traceback."""
+    """Runs the command line, here or in a worker that has Spark running."""
+    from braid.cli.forward import forwarded
+
+    code = forwarded(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
+    run(sys.argv[1:])
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs a command here; what a user can mend ends in one sentence and never in a traceback."""
     from braid.cli.app import app
     from braid.cli.output import print_error
 
     try:
-        app()
+        app(list(arguments))
     except CheckFailed as failure:
         print_error(str(failure))
         sys.exit(EXIT_CHECK_FAILED)

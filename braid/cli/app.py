@@ -20,6 +20,7 @@ COMMANDS = (
     "batch",
     "compare",
     "airflow",
+    "worker",
     "query",
     "serve",
     "sql",
