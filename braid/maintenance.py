@@ -7,8 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from braid import documents
+from braid.durations import parse_duration
 from braid.settings import Settings
 from braid.source import Source
+from braid.storage import Storage
+from braid.transactions import created_with, newest_version, transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,11 +33,18 @@ def maintain(spark: "SparkSession", table: str) -> Maintained:
     Both are safe while streams run: OPTIMIZE rewrites without changing data, which streams skip and blind appends do
     not conflict with; VACUUM keeps what the table's retention says; Delta trims the commit log at each checkpoint.
     """
+    before = _files(spark, table)
+    compact(spark, table)
+    return _vacuumed(spark, table, before)
+
+
+def compact(spark: "SparkSession", table: str) -> Maintained:
+    """Few large files; all that a table needs that is younger than its retention."""
     from delta.tables import DeltaTable
 
-    before = _files(spark, table)
-    DeltaTable.forPath(spark, table).optimize().executeCompaction()
-    return _vacuumed(spark, table, before)
+    before, delta = _files(spark, table), DeltaTable.forPath(spark, table)
+    delta.optimize().executeCompaction()
+    return _done(spark, table, before)
 
 
 def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
@@ -44,6 +54,16 @@ def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
     if not DeltaTable.isDeltaTable(spark, table):
         return None
     return _vacuumed(spark, table, _files(spark, table))
+
+
+def is_young(spark: "SparkSession", table: str) -> bool:
+    """Whether a table was created within its retention: no file of it can be removed yet, and looking takes seconds."""
+    storage = Storage(spark)
+    first = transaction(storage, table, 0)
+    if first is None:
+        return False
+    kept = created_with(storage, table).get("delta.deletedFileRetentionDuration", "interval 7 days")
+    return datetime.now(UTC) - first.committed < parse_duration(kept.removeprefix("interval "))
 
 
 def done_within(settings: Settings, time: timedelta, sources: Sequence[Source]) -> datetime | None:
@@ -71,11 +91,12 @@ def _record(settings: Settings) -> str:
 def _vacuumed(spark: "SparkSession", table: str, before: int) -> Maintained:
     from delta.tables import DeltaTable
 
-    delta = DeltaTable.forPath(spark, table)
-    delta.vacuum()
-    newest = delta.history(1).first()
-    assert newest is not None
-    return Maintained(table, before, _files(spark, table), newest.version)
+    DeltaTable.forPath(spark, table).vacuum()
+    return _done(spark, table, before)
+
+
+def _done(spark: "SparkSession", table: str, before: int) -> Maintained:
+    return Maintained(table, before, _files(spark, table), newest_version(Storage(spark), table) or 0)
 
 
 def _files(spark: "SparkSession", table: str) -> int:

@@ -242,13 +242,14 @@ def maintain(
 ) -> None:
     """Compact the logs, and remove files of logs, tails and bases that nobody can need any more.
 
-    Safe while streams run. Tails are compacted by their own streams.
+    Safe while streams run. Tails are compacted by their own streams. Of a table that is younger than its retention
+    no file can be removed, and none is looked for.
 
     Example: `braid maintain --every 12h`
     """
     from braid.deployment import deployments
     from braid.log import Log, exists
-    from braid.maintenance import done_within, remember, vacuum
+    from braid.maintenance import compact, done_within, is_young, remember, vacuum
     from braid.maintenance import maintain as run
     from braid.spark import spark_session
     from braid.view_tables import ViewTables
@@ -261,14 +262,16 @@ def maintain(
         print_json([]) if json else console.print(say, highlight=False)
         return
     spark = spark_session(settings)
-    places = [Log(source, settings) for source in sources]
-    done = [run(spark, place.table) for place in places if exists(spark, place)]
+    logs = [Log(source, settings) for source in sources]
+    tables = [log.table for log in logs if exists(spark, log)]
+    done = [(compact if is_young(spark, table) else run)(spark, table) for table in tables]
     wanted = {source.name for source in sources}
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
             if version.phase != "retired" and version.view.source.name in wanted:
-                tables = ViewTables(settings, name, version.number)
-                done += filter(None, (vacuum(spark, table) for table in (tables.tail, tables.base)))
+                of_view = ViewTables(settings, name, version.number)
+                old = [table for table in (of_view.tail, of_view.base) if not is_young(spark, table)]
+                done += filter(None, (vacuum(spark, table) for table in old))
     remember(settings, sources)
     if json:
         print_json([asdict(d) for d in done])

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from braid.cli.forward import address
+from braid.cli.worker import STALE
 from braid.settings import Settings
 from tests.faults.stage import BRAID, Command
 from tests.waiting import until
@@ -18,6 +19,13 @@ DEFINITIONS = """\
 from braid import Source, View, count
 clicks = Source(name="clicks", kafka_topic="clicks", schema="time timestamp, page string", event_time="time")
 by_page = View(name="{view}", source=clicks, keys=("page",), measures={{"hits": count()}})
+"""
+# Says that it is being read, and goes on when it may.
+WAITING = """\
+import pathlib, time
+pathlib.Path("reading").touch()
+while pathlib.Path("block").exists():
+    time.sleep(0.01)
 """
 
 
@@ -37,8 +45,8 @@ class Office:
         self.worker = Command("worker", environment=self.environment)
         self.worker.wait_for("worker started")
 
-    def define(self, view: str) -> None:
-        (self.folder / "office_definitions.py").write_text(DEFINITIONS.format(view=view))
+    def define(self, view: str, before: str = "") -> None:
+        (self.folder / "office_definitions.py").write_text(before + DEFINITIONS.format(view=view))
 
     def run(self, *arguments: str, **changed: str) -> "subprocess.CompletedProcess[str]":
         environment = os.environ | self.environment | changed
@@ -98,17 +106,20 @@ def test_a_changed_definition_is_read_by_the_next_command(office: Office) -> Non
 @pytest.mark.soak
 @pytest.mark.parametrize("victim", ["caller", "spark"])
 def test_it_starts_anew_when_a_caller_or_its_spark_is_killed(office: Office, victim: str) -> None:
+    office.define("by_page", WAITING)
     office.run("batch", "run")
+    until(lambda: office.worker.said.count("worker started") == office.worker.said.count(STALE) + 1)
     started, java = office.worker.said.count("worker started"), office.java()
     if victim == "spark":
         os.kill(java[0], signal.SIGKILL)
         assert office.run("batch", "run").returncode == 2
     else:
-        environment = os.environ | office.environment
-        caller = subprocess.Popen([BRAID, "maintain"], env=environment, stderr=subprocess.DEVNULL)
-        until(lambda: bool(psutil.Process(caller.pid).net_connections("unix")))
+        Path("block").touch()
+        caller = subprocess.Popen([BRAID, "batch", "run"], env=os.environ | office.environment)
+        until(Path("reading").exists)
         caller.kill()
         caller.wait()
+        Path("block").unlink()
     until(lambda: office.worker.said.count("worker started") > started)
-    until(lambda: not psutil.pid_exists(java[0]))
+    assert not psutil.pid_exists(java[0])
     assert office.run("batch", "run").returncode == 2
