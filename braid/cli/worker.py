@@ -6,7 +6,7 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,11 +59,15 @@ def worker() -> None:
 
 @dataclass
 class Desk:
-    """Takes one command after another. `sources` are the files of code that were read, with their times."""
+    """Takes one command after another.
+
+    `sources` are the files of code that were read, with their times; `own` is where the worker itself writes.
+    """
 
     settings: Settings
     spark: Any
     sources: dict[str, float] = field(default_factory=dict)
+    own: tuple[int, int] = field(default_factory=lambda: (os.dup(1), os.dup(2)))
 
     def serve(self, connection: socket.socket) -> None:
         text, streams, _, _ = socket.recv_fds(connection, LONGEST_REQUEST, 2)
@@ -82,7 +86,7 @@ class Desk:
         with suppress(OSError):
             connection.sendall(json.dumps(answer).encode() + b"\n")
         if answer.get("refused") in (STALE, DEAD):
-            start_anew()
+            self._start_anew()
 
     def _refusal(self, request: dict[str, Any]) -> str | None:
         """Why a command must be run by its caller."""
@@ -105,7 +109,7 @@ class Desk:
     def _run(self, connection: socket.socket, request: dict[str, Any], streams: list[int]) -> int:
         from braid.cli import run
 
-        with _watched(connection), _speaking_to(*streams):
+        with self._watched(connection), self._speaking_to(streams):
             try:
                 run(request["arguments"])
             except SystemExit as ended:
@@ -117,17 +121,50 @@ class Desk:
         self.sources = _sources() | self.sources
         return code if isinstance(code, int) else 0 if code is None else 1
 
+    @contextmanager
+    def _speaking_to(self, streams: Sequence[int]) -> Iterator[None]:
+        """What is printed meanwhile goes to the caller's own outputs."""
+        _speak_to(streams)
+        try:
+            yield
+        finally:
+            _speak_to(self.own)
 
-def start_anew() -> NoReturn:
-    """In the same process, with the files as they are now. Nothing of what ran before writes any more."""
-    import psutil
+    @contextmanager
+    def _watched(self, connection: socket.socket) -> Iterator[None]:
+        """A caller that is gone wants nothing any more: what runs for it ends as if it had been killed itself."""
+        done = threading.Event()
 
-    children = psutil.Process().children(recursive=True)
-    for child in children:
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-    psutil.wait_procs(children)
-    os.execv(sys.executable, [sys.executable, *sys.argv])
+        def watch() -> None:
+            while not done.is_set():
+                if select.select([connection], [], [], LOOK_EVERY)[0] and not done.is_set():
+                    self._start_anew()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _start_anew(self) -> NoReturn:
+        """In the same process, with the files as they are now. Nothing of what ran before writes any more."""
+        import psutil
+
+        children = psutil.Process().children(recursive=True)
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        psutil.wait_procs(children)
+        _speak_to(self.own)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def _speak_to(streams: Sequence[int]) -> None:
+    for number, stream in zip((1, 2), streams, strict=True):
+        (sys.stdout, sys.stderr)[number - 1].flush()
+        os.dup2(stream, number)
 
 
 def _sources() -> dict[str, float]:
@@ -170,39 +207,3 @@ def _listening(place: Path) -> Iterator[socket.socket]:
             yield listener
         finally:
             place.unlink(missing_ok=True)
-
-
-@contextmanager
-def _speaking_to(out: int, error: int) -> Iterator[None]:
-    """What is printed meanwhile goes to the caller's own outputs."""
-    kept = os.dup(1), os.dup(2)
-    sys.stdout.flush()
-    os.dup2(out, 1)
-    os.dup2(error, 2)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, stream in zip((1, 2), kept, strict=True):
-            os.dup2(stream, number)
-            os.close(stream)
-
-
-@contextmanager
-def _watched(connection: socket.socket) -> Iterator[None]:
-    """A caller that is gone wants nothing any more: what runs for it ends as if it had been killed itself."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            if select.select([connection], [], [], LOOK_EVERY)[0] and not done.is_set():
-                start_anew()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
