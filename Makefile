@@ -43,7 +43,7 @@ chromium:
 test: setup chromium ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
+soak: setup s3 chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak
 
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
