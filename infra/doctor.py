@@ -7,14 +7,16 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from braid import documents
 from braid.errors import BraidError
-from braid.installation import OWN_JAR, jars_dir
+from braid.installation import OWN_JAR, jars_dir, optional_dir
 from braid.kafka import client
+from braid.object_store import is_s3
 from braid.settings import Settings
 from infra import broker as embedded
 from infra import brokers
 from infra.brokers import embedded_cluster
-from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched
+from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
 from infra.preflight import Check, check_disk, check_java, check_python
 
 RUNNING_GIB = 1
@@ -27,6 +29,8 @@ def examine(settings: Settings) -> list[Check]:
     if settings.home_is_local:
         home = settings.local_home()
         checks += [check_disk(str(home), RUNNING_GIB), check_writable(home)]
+    elif is_s3(settings.home):
+        checks += [check_s3_jars(), check_store(settings)]
     return [*checks, *check_broker(settings)]
 
 
@@ -87,6 +91,23 @@ def _link_within(folder: Path) -> None:
         os.link(draft, Path(scratch, "commit"))
 
 
+def check_s3_jars() -> Check:
+    found, folder = s3_is_complete(), optional_dir("s3")
+    detail = f"packages for S3 in {folder}" if found else f"no packages for S3, or older ones, in {folder}"
+    return Check("packages for S3", found, detail, "Run `make s3`: it fetches them.")
+
+
+def check_store(settings: Settings) -> Check:
+    """Whether the store answers, and lets this user list what is in its home."""
+    try:
+        documents.names(settings.home)
+    except BraidError as error:
+        fix = "Mend that, AWS_REGION, AWS_ENDPOINT_URL or the keys in AWS's variables."
+        return Check("store", False, str(error), fix)
+    where = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_REGION") or "its default region"
+    return Check("store", True, f"{settings.home} can be listed at {where}")
+
+
 def check_own_kafka(settings: Settings) -> Check:
     """A cluster that Braid does not run: whether it answers, and lets this user in."""
     from kafka import KafkaAdminClient
@@ -106,6 +127,9 @@ def check_own_kafka(settings: Settings) -> Check:
 def check_broker(settings: Settings) -> list[Check]:
     if not settings.uses_embedded_broker:
         return [check_own_kafka(settings)]
+    if not settings.home_is_local:
+        found = "none: the embedded one needs a BRAID_HOME on this machine, and BRAID_KAFKA_BOOTSTRAP names no other"
+        return [Check("broker", True, found)]
     cluster = embedded_cluster(settings)
     present = brokers.status(cluster)
     if present.running:

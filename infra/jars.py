@@ -229,10 +229,21 @@ def main() -> None:
         compile_s3()
 
 
+def s3_sources() -> list[Path]:
+    return sorted(S3_SOURCES.rglob("*.java"))
+
+
+def s3_is_complete() -> bool:
+    """Whether the packages for S3 are those of this version, and commits to it are compiled."""
+    jar = optional_dir("s3") / "s3" / S3_JAR
+    fetched = are_fetched(optional_dir("s3"), {"s3": OPTIONAL["s3"]})
+    return fetched and _has_comment(jar, own_stamp(s3_sources()))
+
+
 def compile_s3() -> None:
     """Commits to S3, compiled against what was fetched for it."""
-    folder, sources = optional_dir("s3") / "s3", sorted(S3_SOURCES.rglob("*.java"))
-    if not _has_comment(folder / S3_JAR, own_stamp(sources)):
+    folder, sources = optional_dir("s3") / "s3", s3_sources()
+    if not s3_is_complete():
         _compile(
             sources, (*jars("spark"), *(jar for jar in jars("s3") if jar.name != S3_JAR)), folder, S3_JAR
         )

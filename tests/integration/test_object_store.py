@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from braid.installation import jars_dir, optional_dir
 from braid.settings import Settings
 from braid.spark import session_config
 from infra.preflight import java_command
+from tests.conftest import Answer
 from tests.s3 import BUCKET, SECRET, Store, s3_store
 from tests.waiting import until
 
@@ -79,6 +80,20 @@ def test_documents_are_read_listed_and_replaced_in_the_store(in_s3: str) -> None
     documents.write(f"{folder}/a.json", "two")
     assert documents.read(f"{folder}/a.json") == "two"
     assert documents.names(folder) == ["a.json"]
+
+
+def test_the_doctor_says_whether_the_store_lets_one_in(
+    braid: Callable[..., Answer], in_s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAID_HOME", f"{in_s3}/home")
+    well = braid("doctor", "--json")
+    assert well.code == 0, well.out
+    assert f"{in_s3}/home can be listed at http://127.0.0.1:" in well.out
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    refused = braid("doctor", "--json")
+    assert refused.code == 2
+    assert f"{in_s3}/home cannot be listed" in refused.out
+    assert "Traceback" not in refused.err
 
 
 def race(store: Store, folder: Path, log: str, name: str, commits: str) -> "subprocess.Popen[str]":
@@ -215,6 +230,10 @@ def test_the_flow_gives_the_exact_numbers_also_after_a_kill(
     run(stage, "batch", "compare")
     run(stage, "compare", "pages")
     run(stage, "maintain")
+    # What is malformed stays so, and is accounted for all the same.
+    assert json.loads(run(stage, "quarantine", "requeue", "requests", "--json"))["requeued"] > 0
+    run(stage, "stream", "--ingest", "--once")
+    assert json.loads(run(stage, "ledger", "requests", "--json"))["balanced"] is True
     assert asked(stage, "pages") == truth
 
 
