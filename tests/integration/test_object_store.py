@@ -227,7 +227,6 @@ def test_the_flow_gives_the_exact_numbers_also_after_a_kill(
     assert asked(stage, "folded") == truth
     run(stage, "batch", "run")
     assert asked(stage, "pages") == truth
-    run(stage, "batch", "compare")
     run(stage, "compare", "pages")
     run(stage, "maintain")
     # What is malformed stays so, and is accounted for all the same.

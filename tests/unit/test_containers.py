@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -328,7 +329,7 @@ def test_an_executor_gets_its_options_as_they_are(entrypoint: Any) -> None:
         "SPARK_JAVA_OPT_0": '-Da=one "two" three', "SPARK_JAVA_OPT_1": "-Db=$HOME;x", "SPARK_EXECUTOR_MEMORY": "4g",
         "SPARK_DRIVER_URL": "spark://d", "SPARK_EXECUTOR_ID": "3", "SPARK_EXECUTOR_CORES": "2",
         "SPARK_APPLICATION_ID": "app", "SPARK_EXECUTOR_POD_IP": "10.0.0.8", "SPARK_RESOURCE_PROFILE_ID": "0",
-        "SPARK_EXECUTOR_POD_NAME": "pod", "SPARK_EXTRA_CLASSPATH": "/jars/*",
+        "SPARK_EXECUTOR_POD_NAME": "pod", "SPARK_CLASSPATH": "/jars/*",
     }  # fmt: skip
     said = entrypoint("executor", **given)
     assert said[:5] == ["java", '-Da=one "two" three', "-Db=$HOME;x", "-Xms4g", "-Xmx4g"]
@@ -338,3 +339,14 @@ def test_an_executor_gets_its_options_as_they_are(entrypoint: Any) -> None:
         "--executor-id", "3", "--cores", "2", "--app-id", "app", "--hostname", "10.0.0.8", "--resourceProfileId", "0",
         "--podName", "pod",
     ]  # fmt: skip
+
+
+def test_what_an_executor_is_told_by_is_what_spark_tells_it() -> None:
+    import pyspark
+
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-kubernetes_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        known = opened.read("org/apache/spark/deploy/k8s/Constants$.class")
+    named = set(re.findall(r"SPARK_[A-Z_]+", (CONTAINER / "entrypoint.sh").read_text())) - {"SPARK_HOME"}
+    assert len(named) > 8
+    assert sorted(name for name in named if name.encode() not in known) == []
