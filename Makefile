@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo chromium test soak lint format lock clean
+.PHONY: help preflight setup demo chromium test soak s3 lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +12,7 @@ UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv
 WORKERS ?= 2
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 preflight:
 	@$(PYTHON) infra/preflight.py
@@ -43,8 +43,11 @@ chromium:
 test: setup chromium ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
+soak: setup s3 chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak
+
+s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
+	@$(BIN)/python -m infra.jars s3 s3proxy
 
 lint: setup ## ruff, mypy and the import boundaries
 	@$(BIN)/ruff check .

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from braid.settings import Settings
 from braid.source import Source
-from infra import broker as embedded
+from infra import brokers
 
 REQUESTS = Source(
     name="requests", kafka_topic="requests", event_time="time",
@@ -55,12 +55,12 @@ def settings_at(home: Path, **changed: Any) -> Settings:
 def own_broker(home: Path) -> Iterator[Settings]:
     """Settings of a home with a broker of its own, on ports that are free."""
     settings = settings_at(home, kafka_port=free_port(), kafka_controller_port=free_port())
-    node = embedded.embedded_broker(settings)
-    embedded.start(node)
+    cluster = brokers.embedded_cluster(settings)
+    brokers.start(cluster)
     try:
         yield settings
     finally:
-        embedded.stop(node)
+        brokers.stop(cluster)
 
 
 def free_port() -> int:

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from braid import object_store
 from braid.commits import TailCommit
 from braid.deployment import Version
 from braid.errors import NotYet
@@ -105,10 +106,11 @@ class Pinned:
         return next(known)
 
 
-def open_table(location: str) -> DeltaTable | None:
-    """None when there is no table yet."""
+def open_table(location: str, version: int | None = None) -> DeltaTable | None:
+    """As it is now, or as it was; None when there is no table yet."""
+    address, options = object_store.delta_address(location), object_store.delta_options(location)
     try:
-        return DeltaTable(location)
+        return DeltaTable(address, version=version, storage_options=options)
     except TableNotFoundError:
         return None
 

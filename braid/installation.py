@@ -19,9 +19,15 @@ def jars_dir() -> Path:
     return Path(sys.prefix) / "share" / "braid" / "jars"
 
 
+def optional_dir(name: str) -> Path:
+    """Beside the others: a set that not everybody needs."""
+    return jars_dir().with_name(f"jars-{name}")
+
+
 def jars(name: str) -> list[Path]:
-    """The jars of one set ("spark" or "kafka")."""
-    found = sorted((jars_dir() / name).glob("*.jar"))
+    """The jars of one set ("spark" or "kafka", or an optional one such as "s3")."""
+    found = sorted((jars_dir() / name).glob("*.jar")) or sorted((optional_dir(name) / name).glob("*.jar"))
     if not found:
-        raise BraidError(f"no {name} jars in {jars_dir() / name}: run `make setup` to fetch them.")
+        fix = "`make setup`" if name in ("spark", "kafka") else f"`make {name}`"
+        raise BraidError(f"no {name} jars in {jars_dir().parent}: run {fix} to fetch them.")
     return found

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -34,12 +34,33 @@ Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
+def _odd(value: int) -> int:
+    if value not in (1, 3, 5):
+        raise ValueError("a cluster decides by majority: use 1, 3 or 5")
+    return value
+
+
+def _known_storage(value: str) -> str:
+    scheme, is_uri, _ = value.partition("://")
+    if is_uri and scheme == "s3":
+        raise ValueError("write s3a://, as Hadoop calls the same")
+    if is_uri and scheme not in ("s3a", "file"):
+        raise ValueError(f"commits to {scheme}:// would not be safe. Use a folder, or s3a://BUCKET/...")
+    return value
+
+
+Home = Annotated[str, AfterValidator(_known_storage)]
+Nodes = Annotated[int, AfterValidator(_odd)]
+
+
 class Settings(BaseSettings):
     """Every setting with its default; `BRAID_SPARK_MASTER` is `spark_master` here and in braid.toml."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, toml_file=TOML_FILE, extra="forbid", frozen=True)
 
-    home: str = Field("./.braid", min_length=1, description="where all data lives: a folder or a URI")
+    home: Home = Field(
+        "./.braid", min_length=1, description="where all data lives: a folder, or s3a://BUCKET/..."
+    )
     definitions: str = Field(
         "examples.weblog",
         min_length=1,
@@ -52,6 +73,26 @@ class Settings(BaseSettings):
     )
     kafka_port: Port = Field(9092, description="port of the embedded broker")
     kafka_controller_port: Port = Field(9093, description="port of the embedded broker's controller")
+    kafka_nodes: Nodes = Field(
+        1, description="brokers of the embedded cluster, 1, 3 or 5; each further one is two ports higher"
+    )
+    kafka_security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT",
+        description="how clients speak to the Kafka cluster: SSL encrypts, SASL asks who they are",
+    )
+    kafka_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = Field(
+        "SCRAM-SHA-512", description="how a client proves who it is, with SASL"
+    )
+    kafka_user: str = Field("", description="who a client is, with SASL")
+    kafka_password: SecretStr = Field(SecretStr(""), description="the password of kafka_user")
+    kafka_ca_file: str = Field(
+        "",
+        description="PEM file of the authority that signed the brokers' certificates; empty: those of the machine",
+    )
+    kafka_client_file: str = Field(
+        "",
+        description="PEM file with a client's certificate and its key (PKCS #8), where brokers ask for one",
+    )
     epoch: Duration = Field(timedelta(minutes=1), gt=timedelta(0), description="length of an epoch")
     trigger: Duration = Field(
         timedelta(milliseconds=500),
@@ -106,7 +147,8 @@ class Settings(BaseSettings):
     @property
     def bootstrap(self) -> str:
         """The Kafka address that clients use, whoever runs the broker."""
-        return self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}"
+        ports = (self.kafka_port + 2 * number for number in range(self.kafka_nodes))
+        return self.kafka_bootstrap or ",".join(f"127.0.0.1:{port}" for port in ports)
 
     @property
     def uses_embedded_broker(self) -> bool:
@@ -160,7 +202,9 @@ def _explain(error: Any) -> str:
         return f"{TOML_FILE}: {key!r} is not a setting. {_suggest(key)}"
     where = variable if variable in os.environ else f"{key} in {TOML_FILE}"
     reason = str(error["msg"]).removeprefix("Value error, ")
-    return f"{where} = {os.environ.get(variable, error['input'])!r} is not possible: {reason.rstrip('.')}."
+    is_secret = Settings.model_fields[key].annotation is SecretStr
+    value = "(not shown)" if is_secret else repr(os.environ.get(variable, error["input"]))
+    return f"{where} = {value} is not possible: {reason.rstrip('.')}."
 
 
 def _suggest(key: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from braid import object_store
 from braid.errors import BraidError
 from braid.installation import jars
 from braid.settings import Settings
@@ -24,7 +25,7 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
     config = {
         "spark.master": settings.spark_master,
         # Not through spark.jars: Spark's own start looks for the classes of file systems and of Delta's commits.
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars("spark"))),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, _own_jars(settings))),
         "spark.driver.memory": settings.spark_memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -58,11 +59,13 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         # Sketches are aggregated in memory up to this many groups a task; beyond 128, Spark's default, it would sort.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
         "spark.sql.warehouse.dir": settings.location("warehouse"),
+        # Options of sources are shown in plans; a login among them is not.
+        "spark.sql.redaction.options.regex": "(?i)url|password|secret|jaas",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
     }
     if not settings.spark_master.startswith("local"):
-        config["spark.jars"] = ",".join(map(str, jars("spark")))
+        config["spark.jars"] = ",".join(map(str, _own_jars(settings)))
     else:
         config |= {
             "spark.sql.shuffle.partitions": str(cores),
@@ -75,7 +78,11 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
             "spark.hadoop.fs.file.impl": "braid.LocalFiles",
             "spark.sql.streaming.checkpointFileManagerClass": FILE_SYSTEM_CHECKPOINTS,
         }
-    return config
+    return config | object_store.spark_config(settings.home)
+
+
+def _own_jars(settings: Settings) -> list[Path]:
+    return [*jars("spark"), *(jars("s3") if object_store.is_s3(settings.home) else ())]
 
 
 def local_cores(master: str) -> int:

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from braid.object_store import is_s3
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -63,17 +65,24 @@ class Storage:
     def write(self, uri: str, text: str) -> None:
         """Replaces the file in one step: a reader sees the old text or the new one."""
         system, path = self._open(uri)
+        if is_s3(uri):
+            # An object is there when its upload has ended, and until then the one before it.
+            self._create(system, path, text)
+            return
         _, draft = self._open(f"{uri}.draft")
-        stream = system.create(draft, True)
-        try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
+        self._create(system, draft, text)
         options = self._jvm.org.apache.hadoop.fs.Options.Rename
         overwrite = self._gateway.new_array(options, 1)
         overwrite[0] = options.OVERWRITE
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(system.getUri(), self._conf)
         context.rename(draft, path, overwrite)
+
+    def _create(self, system: Any, path: Any, text: str) -> None:
+        stream = system.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
 
     def make_folder(self, uri: str) -> None:
         system, path = self._open(uri)

@@ -1,4 +1,4 @@
-"""The embedded Kafka broker: one KRaft node on this machine, its data under BRAID_HOME.
+"""One embedded Kafka broker: a KRaft node on this machine, alone or one of a cluster, its data under BRAID_HOME.
 
 A broker is recognised by its command line, which names its own configuration file: there is no file with
 a process id to go stale or to be lost. It is known to answer when the cluster id at its port is its own.
@@ -9,16 +9,15 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 
-from braid.errors import BraidError, SettingsError
+from braid.errors import BraidError
 from braid.installation import jars
-from braid.settings import Settings
 from infra.preflight import check_java, java_command
 
 HOST = "127.0.0.1"
@@ -29,11 +28,23 @@ STOP_TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class Broker:
-    """Where one embedded broker lives."""
+    """Where one embedded broker lives, its number in its cluster, and the controllers' ports of all its nodes."""
 
     folder: Path
     port: int
     controller_port: int
+    number: int = 1
+    quorum: tuple[int, ...] = ()
+
+    @property
+    def voters(self) -> str:
+        ports = self.quorum or (self.controller_port,)
+        return ",".join(f"{number}@{HOST}:{port}" for number, port in enumerate(ports, start=1))
+
+    @property
+    def copies(self) -> int:
+        """Of each record: three where there are as many nodes, so that one of them can be lost."""
+        return min(len(self.quorum) or 1, 3)
 
     @property
     def bootstrap(self) -> str:
@@ -63,34 +74,27 @@ class Status:
         return asdict(self)
 
 
-def embedded_broker(settings: Settings) -> Broker:
-    """The broker of these settings; refused where BRAID_KAFKA_BOOTSTRAP names another one."""
-    if not settings.uses_embedded_broker:
-        raise SettingsError(
-            f"BRAID_KAFKA_BOOTSTRAP={settings.kafka_bootstrap} names a broker that Braid does not run: unset it "
-            "to use the embedded one."
-        )
-    return Broker(settings.local_home() / "broker", settings.kafka_port, settings.kafka_controller_port)
-
-
 def server_properties(broker: Broker) -> str:
-    """Kafka's configuration for a single node that keeps what it acknowledged and stamps arrival itself."""
+    """Kafka's configuration for a node that keeps what it acknowledged and stamps arrival itself."""
+    # What is acknowledged is on so many nodes: two of three, or the only one.
+    safe = max(broker.copies - 1, 1)
     listeners = f"PLAINTEXT://{HOST}:{broker.port},CONTROLLER://{HOST}:{broker.controller_port}"
     settings = {
         "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@{HOST}:{broker.controller_port}",
+        "node.id": broker.number,
+        "controller.quorum.voters": broker.voters,
         "controller.listener.names": "CONTROLLER",
         "listeners": listeners,
         "advertised.listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "log.dirs": broker.folder / "data",
         "log.message.timestamp.type": "LogAppendTime",
-        # One copy is all a single node can keep.
-        "offsets.topic.replication.factor": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "default.replication.factor": broker.copies,
+        "min.insync.replicas": safe,
+        "offsets.topic.replication.factor": broker.copies,
+        "transaction.state.log.replication.factor": broker.copies,
+        "transaction.state.log.min.isr": safe,
+        "share.coordinator.state.topic.replication.factor": broker.copies,
+        "share.coordinator.state.topic.min.isr": safe,
         # A topic that nobody created is a typing mistake, and ingest says so.
         "auto.create.topics.enable": "false",
         # History is replayed from the log, not from here, but a stopped ingest must find a week later what it missed.
@@ -103,24 +107,35 @@ def server_properties(broker: Broker) -> str:
 
 
 def start(broker: Broker, say: Callable[[str], None] = lambda text: None) -> Status:
-    """Starts the broker and waits until it answers; does nothing when it already does."""
+    """Starts a broker that is a cluster of its own, and waits until it answers; nothing to do when it already does."""
+    with launching(broker, say) as process:
+        return wait_until_it_answers(broker, process)
+
+
+@contextmanager
+def launching(
+    broker: Broker, say: Callable[[str], None] = lambda text: None, cluster_id: str | None = None
+) -> Iterator[psutil.Process]:
+    """The broker's process for the block that waits until it answers: if that fails, what was started is ended."""
     broker.folder.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(broker):
         process = _process(broker)
         if process is not None:
-            return _wait_until_it_answers(broker, process)
+            yield process
+            return
         java = check_java()
         if not java.ok:
             raise BraidError(f"the broker cannot start: {java.detail}. {java.fix}")
         _refuse_taken_ports(broker)
+        _refuse_data_of_another_cluster(broker)
         broker.config.write_text(server_properties(broker))
-        if _cluster_id(broker) is None:
+        if cluster_id_of(broker) is None:
             say("formatting the broker's storage")
-            _storage_tool("format", "-t", _storage_tool("random-uuid").strip(), "-c", str(broker.config))
+            storage_tool("format", "-t", cluster_id or new_cluster_id(), "-c", str(broker.config))
         say(f"starting the broker on {broker.bootstrap}")
-        child = _spawn(broker)
+        child = spawn(broker)
         try:
-            return _wait_until_it_answers(broker, psutil.Process(child.pid))
+            yield psutil.Process(child.pid)
         except BaseException:
             # Also on Ctrl-C: what was started here and does not answer must not stay behind.
             child.kill()
@@ -128,24 +143,31 @@ def start(broker: Broker, say: Callable[[str], None] = lambda text: None) -> Sta
             raise
 
 
+def new_cluster_id() -> str:
+    return storage_tool("random-uuid").strip()
+
+
 def stop(broker: Broker) -> bool:
     """Stops the broker cleanly; whether there was one to stop."""
-    process = _process(broker)
-    if process is None:
-        return False
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT)
-    except psutil.TimeoutExpired:
+    return stop_all([broker])
+
+
+def stop_all(brokers: Iterable[Broker]) -> bool:
+    """Stops them side by side; whether there was one to stop."""
+    found = [process for process in map(_process, brokers) if process is not None]
+    for process in found:
+        process.terminate()
+    _, stubborn = psutil.wait_procs(found, STOP_TIMEOUT)
+    for process in stubborn:
         # What it acknowledged is on disk, and it recovers its log at the next start.
         process.kill()
-        process.wait(STOP_TIMEOUT)
-    return True
+    psutil.wait_procs(stubborn, STOP_TIMEOUT)
+    return bool(found)
 
 
 def status(broker: Broker) -> Status:
     process = _process(broker)
-    cluster_id = _cluster_id(broker)
+    cluster_id = cluster_id_of(broker)
     return Status(
         running=process is not None,
         answers=process is not None
@@ -202,7 +224,20 @@ def _refuse_taken_ports(broker: Broker) -> None:
             )
 
 
-def _spawn(broker: Broker) -> "subprocess.Popen[bytes]":
+def _refuse_data_of_another_cluster(broker: Broker) -> None:
+    """A cluster of another size would not find the copies that it expects, nor a majority."""
+    if cluster_id_of(broker) is None or not broker.config.exists():
+        return
+    known = re.search(r"^controller\.quorum\.voters=(.*)$", broker.config.read_text(), re.MULTILINE)
+    before, now = (len(voters.split(",")) for voters in (known[1] if known else "", broker.voters))
+    if before != now:
+        raise BraidError(
+            f"{broker.folder} holds the data of a cluster of {before} and BRAID_KAFKA_NODES={now} is another: set it "
+            f"back, or set BRAID_HOME to another folder, or move {broker.folder} away to begin with an empty broker."
+        )
+
+
+def spawn(broker: Broker) -> "subprocess.Popen[bytes]":
     with broker.log.open("wb") as log:
         return subprocess.Popen(
             _java("kafka.Kafka", str(broker.config), heap=HEAP),
@@ -218,9 +253,9 @@ def _one_at_a_time(broker: Broker) -> Iterator[None]:
         yield
 
 
-def _wait_until_it_answers(broker: Broker, process: psutil.Process) -> Status:
+def wait_until_it_answers(broker: Broker, process: psutil.Process) -> Status:
     deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline and _is_alive(process):
+    while time.monotonic() < deadline and is_alive(process):
         present = status(broker)
         if present.answers:
             return present
@@ -240,19 +275,19 @@ def _last_words(broker: Broker) -> str:
 def _process(broker: Broker) -> psutil.Process | None:
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []
-        if command[-2:] == ["kafka.Kafka", str(broker.config)] and _is_alive(process):
+        if command[-2:] == ["kafka.Kafka", str(broker.config)] and is_alive(process):
             return process
     return None
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def _cluster_id(broker: Broker) -> str | None:
+def cluster_id_of(broker: Broker) -> str | None:
     try:
         text = (broker.folder / "data" / "meta.properties").read_text()
     except OSError:
@@ -265,7 +300,7 @@ def _java(main_class: str, *arguments: str, heap: tuple[str, ...] = ()) -> list[
     return [java_command(), *heap, "-cp", str(jars("kafka")[0].parent / "*"), main_class, *arguments]
 
 
-def _storage_tool(*arguments: str) -> str:
+def storage_tool(*arguments: str) -> str:
     answer = subprocess.run(
         _java("kafka.tools.StorageTool", *arguments), capture_output=True, text=True, check=False
     )

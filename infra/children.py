@@ -7,14 +7,16 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
 from braid.logs import Log
-from infra import broker as embedded
+from infra import brokers
+from infra.broker import Broker, is_alive, stop_all
+from infra.brokers import Cluster
 
 Say = Callable[[str, str], None]
 
@@ -122,10 +124,11 @@ def explain_exit(code: int, last_line: str | None) -> str:
 
 @dataclass(frozen=True)
 class BrokerChild:
-    """The embedded broker: left alone at the end when it ran before, stopped when it was started here."""
+    """The embedded brokers: left alone at the end when they ran before, stopped when they were started here."""
 
-    broker: embedded.Broker
+    cluster: Cluster
     name: str = "broker"
+    started_here: set[Broker] = field(default_factory=set)
 
     def start(self, say: Say) -> Running:
         return _RunningBroker(self, say)
@@ -133,10 +136,10 @@ class BrokerChild:
 
 class _RunningBroker:
     def __init__(self, child: BrokerChild, say: Say) -> None:
-        self._broker = child.broker
-        self._process: psutil.Process | None = None
+        self._cluster = child.cluster
+        self._processes: list[psutil.Process] = []
         self._failure: str | None = None
-        self._ours = False
+        self._started_here = child.started_here
         self._say = lambda text: say(child.name, text)
         # The broker's start waits until it answers, and the supervisor must not.
         self._starting = threading.Thread(target=self._start, name="start of the broker", daemon=True)
@@ -144,33 +147,36 @@ class _RunningBroker:
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        return self._processes[0].pid if self._processes else None
 
     def is_ready(self) -> bool:
-        return self._process is not None
+        return bool(self._processes)
 
     def ended(self) -> str | None:
         if self._starting.is_alive():
             return None
-        if self._process is not None and self._process.is_running() and not self._is_zombie():
-            return None
-        return self._failure or f"process {self.pid} is gone; its log is {self._broker.log}"
+        gone = [
+            f"process {process.pid} is gone; its log is {node.log}"
+            for node, process in zip(self._cluster.nodes, self._processes, strict=False)
+            if not is_alive(process)
+        ]
+        return self._failure or next(iter(gone), None)
 
     def stop(self, grace: float) -> None:
         self._starting.join()
-        if self._ours and self.ended() is None:
-            embedded.stop(self._broker)
+        stop_all(self._started_here)
 
     def _start(self) -> None:
         try:
-            self._ours = not embedded.status(self._broker).running
-            self._process = psutil.Process(embedded.start(self._broker, say=self._say).pid)
+            before = brokers.status(self._cluster)
+            missing = {
+                node
+                for node, state in zip(self._cluster.nodes, before.nodes, strict=True)
+                if not state.running
+            }
+            present = brokers.start(self._cluster, say=self._say)
+            self._processes = [psutil.Process(node.pid) for node in present.nodes]
+            self._started_here |= missing
         except Exception as error:
             # Whatever it was, it is the supervisor's to show and to try again.
             self._failure = str(error) or repr(error)
-
-    def _is_zombie(self) -> bool:
-        try:
-            return self._process is None or self._process.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True

@@ -7,13 +7,20 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from braid.installation import OWN_JAR, jars_dir
+from braid import documents
+from braid.errors import BraidError
+from braid.installation import OWN_JAR, jars_dir, optional_dir
+from braid.kafka import client
+from braid.object_store import is_s3
 from braid.settings import Settings
 from infra import broker as embedded
-from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched
+from infra import brokers
+from infra.brokers import embedded_cluster
+from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
 from infra.preflight import Check, check_disk, check_java, check_python
 
 RUNNING_GIB = 1
+KAFKA_TIMEOUT_MS = 3_000
 PINNED = {"pyspark": SPARK_VERSION, "delta-spark": DELTA_VERSION}
 
 
@@ -22,6 +29,8 @@ def examine(settings: Settings) -> list[Check]:
     if settings.home_is_local:
         home = settings.local_home()
         checks += [check_disk(str(home), RUNNING_GIB), check_writable(home)]
+    elif is_s3(settings.home):
+        checks += [check_s3_jars(), check_store(settings)]
     return [*checks, *check_broker(settings)]
 
 
@@ -82,21 +91,56 @@ def _link_within(folder: Path) -> None:
         os.link(draft, Path(scratch, "commit"))
 
 
+def check_s3_jars() -> Check:
+    found, folder = s3_is_complete(), optional_dir("s3")
+    detail = f"packages for S3 in {folder}" if found else f"no packages for S3, or older ones, in {folder}"
+    return Check("packages for S3", found, detail, "Run `make s3`: it fetches them.")
+
+
+def check_store(settings: Settings) -> Check:
+    """Whether the store answers, and lets this user list what is in its home."""
+    try:
+        documents.names(settings.home)
+    except BraidError as error:
+        fix = "Mend that, AWS_REGION, AWS_ENDPOINT_URL or the keys in AWS's variables."
+        return Check("store", False, str(error), fix)
+    where = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_REGION") or "its default region"
+    return Check("store", True, f"{settings.home} can be listed at {where}")
+
+
+def check_own_kafka(settings: Settings) -> Check:
+    """A cluster that Braid does not run: whether it answers, and lets this user in."""
+    from kafka import KafkaAdminClient
+
+    try:
+        with client(settings, KafkaAdminClient, KAFKA_TIMEOUT_MS) as admin:
+            found = admin.describe_cluster()["cluster_id"]
+    except BraidError as error:
+        return Check(
+            "broker", False, str(error), "Mend that, or unset BRAID_KAFKA_BOOTSTRAP for the embedded broker."
+        )
+    who = f" to user {settings.kafka_user!r}" if settings.kafka_user else ""
+    how = settings.kafka_security
+    return Check("broker", True, f"cluster {found} answers{who} on {settings.bootstrap} ({how})")
+
+
 def check_broker(settings: Settings) -> list[Check]:
     if not settings.uses_embedded_broker:
-        cluster = embedded.answering_cluster(settings.bootstrap)
-        who = f"cluster {cluster}" if cluster else "nobody"
-        fix = "Start that Kafka cluster, mend BRAID_KAFKA_BOOTSTRAP, or unset it to use the embedded broker."
-        return [Check("broker", cluster is not None, f"{who} answers on {settings.bootstrap}", fix)]
-    broker = embedded.embedded_broker(settings)
-    present = embedded.status(broker)
+        return [check_own_kafka(settings)]
+    if not settings.home_is_local:
+        found = "none: the embedded one needs a BRAID_HOME on this machine, and BRAID_KAFKA_BOOTSTRAP names no other"
+        return [Check("broker", True, found)]
+    cluster = embedded_cluster(settings)
+    present = brokers.status(cluster)
     if present.running:
         fix = "Run `braid broker stop`, then `braid broker start`."
-        detail = f"embedded, process {present.pid} on {present.bootstrap}"
+        pids = ", ".join(str(node.pid) for node in present.nodes if node.pid)
+        detail = f"embedded, process {pids} on {present.bootstrap}"
         return [Check("ports", True, "held by the broker"), Check("broker", present.answers, detail, fix)]
-    ports = (broker.port, broker.controller_port)
+    ports = [port for node in cluster.nodes for port in (node.port, node.controller_port)]
     taken = [str(port) for port in ports if embedded.port_is_taken(port)]
-    found = f"{', '.join(taken)} taken by another process" if taken else f"{ports[0]} and {ports[1]} are free"
+    free = f"{', '.join(map(str, ports[:-1]))} and {ports[-1]} are free"
+    found = f"{', '.join(taken)} taken by another process" if taken else free
     fix = "Stop the process that holds the port, or set BRAID_KAFKA_PORT and BRAID_KAFKA_CONTROLLER_PORT."
     return [
         Check("ports", not taken, found, fix),

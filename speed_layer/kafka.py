@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from braid.errors import BraidError, NotYet
+from braid import kafka
+from braid.errors import NotYet
 from braid.settings import Settings
 from braid.source import Source
 
@@ -14,29 +15,9 @@ TIMEOUT_MS = 10_000
 @contextmanager
 def _consumer(settings: Settings) -> Iterator[Any]:
     from kafka import KafkaConsumer
-    from kafka.errors import KafkaError
 
-    try:
-        consumer = KafkaConsumer(
-            bootstrap_servers=settings.bootstrap, bootstrap_timeout_ms=TIMEOUT_MS, enable_auto_commit=False
-        )
-    except (KafkaError, OSError, ValueError) as error:
-        raise unreachable(settings, error) from None
-    try:
+    with kafka.client(settings, KafkaConsumer, TIMEOUT_MS, enable_auto_commit=False) as consumer:
         yield consumer
-    except KafkaError as error:
-        raise unreachable(settings, error) from None
-    finally:
-        consumer.close()
-
-
-def unreachable(settings: Settings, error: Exception) -> BraidError:
-    fix = (
-        "`braid broker start` starts the embedded one"
-        if settings.uses_embedded_broker
-        else "is BRAID_KAFKA_BOOTSTRAP right, and does the cluster run?"
-    )
-    return BraidError(f"no Kafka broker answers on {settings.bootstrap} ({type(error).__name__}): {fix}.")
 
 
 def require_topic(source: Source, settings: Settings) -> list[int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from braid.commits import Positions
 from braid.errors import BraidError
+from braid.kafka import spark_options
 from braid.log import INBOX_PARTITION, Log
 from braid.settings import Settings
 from braid.source import Source
@@ -132,7 +133,7 @@ def file_number(path: "Column") -> "Column":
 
 
 def kafka_options(source: Source, settings: Settings) -> dict[str, str]:
-    return {"kafka.bootstrap.servers": settings.bootstrap, "subscribe": str(source.kafka_topic)}
+    return spark_options(settings) | {"subscribe": str(source.kafka_topic)}
 
 
 def folder_of(source: Source) -> tuple[str, str]:

@@ -159,7 +159,7 @@ def _zone(target: Source | None) -> ZoneInfo:
 def _outlet(to: Path | None, topic: str, partitions: int) -> AbstractContextManager[Outlet]:
     if to is not None:
         return nullcontext(FileOutlet(to))
-    return kafka_outlet(current_settings().bootstrap, topic, partitions)
+    return kafka_outlet(current_settings(), topic, partitions)
 
 
 def _target(name: str | None, topic: str | None) -> Source | None:

@@ -67,12 +67,12 @@ def up() -> None:
 
 def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
     """What runs, in the order of starting; a further process of the platform is a further line."""
-    from infra.broker import embedded_broker
+    from infra.brokers import embedded_cluster
     from infra.children import BrokerChild, Child
 
     children: list[Startable] = []
     if settings.uses_embedded_broker and any(source.kafka_topic for source in definitions.sources.values()):
-        children.append(BrokerChild(embedded_broker(settings)))
+        children.append(BrokerChild(embedded_cluster(settings)))
     children.append(
         Child(ENGINE, _braid("stream", "--ingest"), ready=lambda: _has_reported(settings, ENGINE))
     )

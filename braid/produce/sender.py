@@ -9,8 +9,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError
+from braid.kafka import client, connect
 from braid.produce.outlet import OnAck, Sent
 from braid.produce.record import Record
+from braid.settings import Settings
 
 if TYPE_CHECKING:
     from kafka import KafkaProducer
@@ -23,29 +25,26 @@ UNACKNOWLEDGED = 5_000
 
 
 @contextmanager
-def kafka_outlet(bootstrap: str, topic: str, partitions: int) -> Iterator["KafkaOutlet"]:
+def kafka_outlet(settings: Settings, topic: str, partitions: int) -> Iterator["KafkaOutlet"]:
     """An outlet to a topic, which is created when it is missing (it keeps its partitions when it is not)."""
     from kafka import KafkaProducer
-    from kafka.errors import KafkaError
 
+    _ensure_topic(settings, topic, partitions)
+    producer = connect(
+        settings,
+        KafkaProducer,
+        CONNECT_TIMEOUT_MS,
+        enable_idempotence=True,
+        acks="all",
+        delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        # Checksums are computed in Python: of a tenth of the bytes, sending is half as fast again.
+        compression_type="gzip",
+        batch_size=256 * 1024,
+        linger_ms=20,
+        metrics_enabled=False,
+    )
     try:
-        _ensure_topic(bootstrap, topic, partitions)
-        producer = KafkaProducer(
-            bootstrap_servers=bootstrap,
-            bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
-            enable_idempotence=True,
-            acks="all",
-            delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
-            # Checksums are computed in Python: of a tenth of the bytes, sending is half as fast again.
-            compression_type="gzip",
-            batch_size=256 * 1024,
-            linger_ms=20,
-            metrics_enabled=False,
-        )
-    except (KafkaError, ValueError) as error:
-        raise _cannot_connect(bootstrap, error) from None
-    try:
-        yield KafkaOutlet(producer, topic)
+        yield KafkaOutlet(producer, topic, settings.kafka_user or "ANONYMOUS")
     finally:
         _close(producer)
 
@@ -53,9 +52,10 @@ def kafka_outlet(bootstrap: str, topic: str, partitions: int) -> Iterator["Kafka
 class KafkaOutlet:
     """One topic of a connected producer."""
 
-    def __init__(self, producer: "KafkaProducer", topic: str) -> None:
+    def __init__(self, producer: "KafkaProducer", topic: str, user: str) -> None:
         self._producer = producer
         self._topic = topic
+        self._user = user
 
     def send(self, records: Iterable[Record], on_ack: OnAck, stop: Event) -> Sent:
         """Sends until there are no more or `stop` is set. What was acknowledged is reported, also on an error."""
@@ -81,6 +81,11 @@ class KafkaOutlet:
         _wait([future for _, future in waiting], stop, hurry=failure is not None)
         unsettled = [_settle(record, future, sent, on_ack) for record, future in waiting]
         failure = failure or next((problem for problem in unsettled if problem), None)
+        if failure and "AuthorizationFailed" in failure:
+            raise BraidError(
+                f"user {self._user!r} may not write to topic {self._topic!r}; {sent.acknowledged} records were "
+                "acknowledged. Allow it with your cluster's tools: docs/security.md lists what each part needs."
+            )
         if failure:
             raise BraidError(
                 f"topic {self._topic!r}: {sent.acknowledged} records were acknowledged, then one was not "
@@ -127,35 +132,34 @@ def _close(producer: "KafkaProducer") -> None:
             producer.close(timeout=STOP_TIMEOUT_S)
 
 
-def _ensure_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def _ensure_topic(settings: Settings, topic: str, partitions: int) -> None:
+    """Without a replication factor: the cluster's own default is what its administrators want of a topic."""
     from kafka import KafkaAdminClient
-    from kafka.errors import InvalidReplicationFactorError, InvalidTopicError, TopicAlreadyExistsError
-
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=CONNECT_TIMEOUT_MS)
-    try:
-        if topic not in admin.list_topics():
-            admin.create_topics({topic: {"num_partitions": partitions}}, wait_for_metadata=True)
-    except TopicAlreadyExistsError:
-        # Another process created it in the meantime, and that is all that was wanted.
-        admin.wait_for_topics([topic])
-    except InvalidTopicError:
-        raise BraidError(
-            f"{topic!r} is not a name that Kafka allows for a topic: use 1 to 249 letters, digits, '.', '_' and '-'."
-        ) from None
-    except InvalidReplicationFactorError as error:
-        raise BraidError(
-            f"topic {topic!r} cannot be created: {error}. Create it with your cluster's tools."
-        ) from None
-    finally:
-        admin.close()
-
-
-def _cannot_connect(bootstrap: str, error: Exception) -> BraidError:
-    if isinstance(error, ValueError):
-        return BraidError(
-            f"{bootstrap!r} is not a Kafka address ({error}): set BRAID_KAFKA_BOOTSTRAP to host:port."
-        )
-    return BraidError(
-        f"no Kafka broker answers at {bootstrap} ({error}): start the embedded one with `braid broker start`, or set "
-        "BRAID_KAFKA_BOOTSTRAP to the address of yours."
+    from kafka.errors import (
+        AuthorizationError,
+        InvalidReplicationFactorError,
+        InvalidTopicError,
+        TopicAlreadyExistsError,
     )
+
+    with client(settings, KafkaAdminClient, CONNECT_TIMEOUT_MS) as admin:
+        try:
+            if topic not in admin.list_topics():
+                admin.create_topics({topic: {"num_partitions": partitions}}, wait_for_metadata=True)
+        except TopicAlreadyExistsError:
+            # Another process created it in the meantime, and that is all that was wanted.
+            admin.wait_for_topics([topic])
+        except InvalidTopicError:
+            raise BraidError(
+                f"{topic!r} is not a name that Kafka allows for a topic: use 1 to 249 letters, digits, '.', '_' and "
+                "'-'."
+            ) from None
+        except InvalidReplicationFactorError as error:
+            raise BraidError(
+                f"topic {topic!r} cannot be created: {error}. Create it with your cluster's tools."
+            ) from None
+        except AuthorizationError:
+            raise BraidError(
+                f"user {settings.kafka_user or 'ANONYMOUS'!r} sees no topic {topic!r} and may not create it: create it "
+                "with your cluster's tools, and allow the user to describe it and to write to it."
+            ) from None

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from braid.delta_tables import open_table
+from braid.object_store import delta_address, delta_options
 from braid.settings import Settings
 from serving_layer.accuracy.documents import document
 from serving_layer.accuracy.headline import streamed
@@ -52,7 +53,8 @@ def keep(settings: Settings, report: Report) -> None:
         "largest_error": max((day.largest_error for day in found.days), default=0.0),
         "report": json.dumps(document(report)),
     }  # fmt: skip
-    write_deltalake(_table(settings, report.view), pa.Table.from_pylist([row], schema), mode="append")
+    place, rows = _table(settings, report.view), pa.Table.from_pylist([row], schema)
+    write_deltalake(delta_address(place), rows, mode="append", storage_options=delta_options(place))
 
 
 def history(settings: Settings, view: str) -> list[Kept]:

@@ -116,11 +116,10 @@ def standing(
 
 def _collected(tables: ViewTables, mark: TailCommit | None) -> set[date]:
     """The days whose rows the stream has taken out of its tail, because a base covered them."""
-    from deltalake import DeltaTable
-
     if mark is None or mark.collected < 1:
         return set()
-    return set(pin(DeltaTable(tables.base, version=mark.collected)).throughs())
+    base = open_table(tables.base, version=mark.collected)
+    return set() if base is None else set(pin(base).throughs())
 
 
 def _days(log: Log) -> set[date]:

@@ -35,7 +35,8 @@ def produce(bootstrap: str, topic: str, truth: Path, seed: int, events: int) -> 
     """Late, duplicate and malformed events; the answer to what was acknowledged."""
     options = Weblog(events=events, seed=seed, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
     plan = Plan(weblog(options), asdict(options) | {"start": str(options.start)}, None, requests.zone)
-    run(plan, kafka_outlet(bootstrap, topic, 3), rate=0, truth_file=truth, on_ack=lambda record: None)
+    outlet = kafka_outlet(Settings(kafka_bootstrap=bootstrap), topic, 3)
+    run(plan, outlet, rate=0, truth_file=truth, on_ack=lambda record: None)
     answer: dict[str, Any] = json.loads(truth.read_text())
     return answer
 

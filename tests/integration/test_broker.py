@@ -12,7 +12,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 
 from braid.errors import BraidError
+from braid.settings import Settings
 from infra import broker as embedded
+from infra import brokers
 from tests.conftest import Answer, free_port
 
 
@@ -97,3 +99,53 @@ def test_the_commands_start_report_and_stop(
     assert "has stopped" in stopped.out
     assert json.loads(braid("broker", "status", "--json").out)["running"] is False
     assert (home / "broker" / "data").is_dir()
+    monkeypatch.setenv("BRAID_KAFKA_NODES", "3")
+    refused = braid("broker", "start")
+    assert refused.code == 2
+    assert "holds the data of a cluster of 1 and BRAID_KAFKA_NODES=3 is another" in refused.err
+
+
+def neighbours(count: int) -> int:
+    """The first of so many ports in a row that are all free."""
+    while True:
+        first = free_port()
+        if first + count < 65536 and not any(embedded.port_is_taken(first + n) for n in range(count)):
+            return first
+
+
+def test_three_nodes_are_one_cluster_and_one_of_them_can_be_lost(
+    braid: Callable[..., Answer], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = neighbours(6)
+    monkeypatch.setenv("BRAID_KAFKA_PORT", str(first))
+    monkeypatch.setenv("BRAID_KAFKA_CONTROLLER_PORT", str(first + 1))
+    monkeypatch.setenv("BRAID_KAFKA_NODES", "3")
+    try:
+        started = braid("broker", "start")
+        assert started.code == 0, started.err
+        assert braid("produce", "--events", "50", "--partitions", "3").code == 0
+        three = json.loads(braid("broker", "status", "--json").out)
+        assert three["answers"] is True
+        assert len({node["pid"] for node in three["nodes"]}) == 3
+        admin = KafkaAdminClient(bootstrap_servers=three["bootstrap"])
+        (topic,) = admin.describe_topics(["requests"])
+        admin.close()
+        assert [len(partition["replica_nodes"]) for partition in topic["partitions"]] == [3, 3, 3]
+        victim = psutil.Process(three["nodes"][0]["pid"])
+        victim.kill()
+        victim.wait(10)
+        left = braid("broker", "status", "--json")
+        assert left.code == 1
+        assert [node["running"] for node in json.loads(left.out)["nodes"]] == [False, True, True]
+        again = braid("produce", "--events", "50", "--seed", "2")
+        assert again.code == 0, again.err
+        assert braid("broker", "start").code == 0
+        assert json.loads(braid("broker", "status", "--json").out)["answers"] is True
+    finally:
+        braid("broker", "stop")
+    assert json.loads(braid("broker", "status", "--json").out)["running"] is False
+
+
+def test_ports_that_would_be_given_twice_are_refused(home: Path) -> None:
+    with pytest.raises(BraidError, match=r"the same port twice \(9000, 9002, 9004, 9002"):
+        brokers.embedded_cluster(Settings(kafka_nodes=3, kafka_port=9000, kafka_controller_port=9002))

@@ -27,7 +27,19 @@ class Race:
         import pyspark
 
         path = f"{jars_dir() / 'spark'}/*{os.pathsep}{Path(pyspark.__file__).parent / 'jars'}/*"
-        command = [*prefix, java_command(), "-cp", path, str(RACE), store, str(log), "2", str(VERSIONS), name]
+        command = [
+            *prefix,
+            java_command(),
+            "-cp",
+            path,
+            str(RACE),
+            store,
+            str(log),
+            "2",
+            str(VERSIONS),
+            name,
+            str(log / "go"),
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def is_ready(self) -> bool:

@@ -17,6 +17,7 @@ from braid.produce.run import Plan, run
 from braid.produce.sender import kafka_outlet
 from braid.produce.truth import truth
 from braid.produce.weblog import ZONE, Weblog, weblog
+from braid.settings import Settings
 
 NASTY = Weblog(events=5000, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
 
@@ -48,7 +49,7 @@ def consumed(bootstrap: str, topic: str) -> dict[int, list[tuple[bytes, bytes | 
 def test_every_record_arrives_once_and_in_order_within_its_partition(broker, topic: str):
     records = list(weblog(NASTY))
     acknowledged: list[Record] = []
-    with kafka_outlet(broker.bootstrap, topic, partitions=4) as outlet:
+    with kafka_outlet(Settings(kafka_bootstrap=broker.bootstrap), topic, partitions=4) as outlet:
         sent = outlet.send(records, acknowledged.append, threading.Event())
     assert acknowledged == records
     found = consumed(broker.bootstrap, topic)
@@ -77,7 +78,7 @@ def test_the_command_sends_to_the_broker_of_the_settings(
 
 def test_a_topic_that_exists_keeps_its_partitions(broker, topic: str):
     for wanted in (2, 5):
-        with kafka_outlet(broker.bootstrap, topic, partitions=wanted) as outlet:
+        with kafka_outlet(Settings(kafka_bootstrap=broker.bootstrap), topic, partitions=wanted) as outlet:
             outlet.send(weblog(Weblog(events=100)), lambda record: None, threading.Event())
     assert len(consumed(broker.bootstrap, topic)) == 2
 
@@ -96,7 +97,7 @@ def test_after_an_interruption_the_truth_is_of_exactly_what_is_in_the_topic(
         if count == 3000:
             signal.raise_signal(signal.SIGINT)
 
-    outlet = kafka_outlet(broker.bootstrap, topic, partitions=3)
+    outlet = kafka_outlet(Settings(kafka_bootstrap=broker.bootstrap), topic, partitions=3)
     summary = run(plan, outlet, rate=0, truth_file=file, on_ack=on_ack)
     rows = [row for part in consumed(broker.bootstrap, topic).values() for row in part]
     assert summary.interrupted
@@ -110,7 +111,7 @@ def test_a_record_that_is_too_large_is_an_error_after_those_before_it(broker, to
     good = next(weblog(Weblog(events=1)))
     with (
         pytest.raises(BraidError, match="1 records were acknowledged, then one was not"),
-        kafka_outlet(broker.bootstrap, topic, partitions=1) as outlet,
+        kafka_outlet(Settings(kafka_bootstrap=broker.bootstrap), topic, partitions=1) as outlet,
     ):
         outlet.send([good, good._replace(value=b"x" * 2_000_000)], acknowledged.append, threading.Event())
     assert acknowledged == [good]
@@ -119,7 +120,7 @@ def test_a_record_that_is_too_large_is_an_error_after_those_before_it(broker, to
 def test_a_name_that_kafka_does_not_allow_is_refused(broker):
     with (
         pytest.raises(BraidError, match="'no/topic' is not a name that Kafka allows"),
-        kafka_outlet(broker.bootstrap, "no/topic", 1),
+        kafka_outlet(Settings(kafka_bootstrap=broker.bootstrap), "no/topic", 1),
     ):
         pytest.fail("connected")
 
@@ -131,7 +132,7 @@ def test_an_unreachable_broker_is_named_within_seconds_and_nothing_is_written(
     start = time.monotonic()
     answer = braid("produce", "--truth", tmp_path / "truth.json")
     assert answer.code == 2
-    assert "no Kafka broker answers at 127.0.0.1:1" in answer.err
+    assert "no Kafka broker answers on 127.0.0.1:1" in answer.err
     assert "braid broker start" in answer.err
     assert "Traceback" not in answer.err
     assert time.monotonic() - start < 10

@@ -89,7 +89,7 @@ def test_all_ways_agree_on_the_nastiest_events(spark: Any, settings: Settings, t
     for seed in range(3):
         nasty = Weblog(events=1500, seed=seed, late=0.3, duplicates=0.1, malformed=0.05, out_of_order=0.3)
         plan = Plan(weblog(nasty), {}, None, source.zone)
-        outlet = kafka_outlet(settings.bootstrap, str(source.kafka_topic), 3)
+        outlet = kafka_outlet(settings, str(source.kafka_topic), 3)
         run(plan, outlet, rate=0, truth_file=None, on_ack=lambda record: None)
         stream(spark, views, settings, sources=[source], only=True, once=True)
     assert_all_ways_agree(spark, settings, source, views, tmp_path)

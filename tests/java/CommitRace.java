@@ -9,9 +9,10 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Some threads that all try to commit every version of one log: `java CommitRace.java STORE LOG THREADS VERSIONS NAME`.
+ * Some threads that all try to commit every version of one log:
+ * `java CommitRace.java STORE LOG THREADS VERSIONS NAME GO`.
  *
- * It says "ready", begins when the file "go" is in the log's folder, and prints "VERSION WRITER" for each commit that
+ * It says "ready", begins when the file GO is there, and prints "VERSION WRITER" for each commit that
  * its store took. A commit consists of its writer's name, many times over.
  */
 class CommitRace {
@@ -24,9 +25,12 @@ class CommitRace {
         int threads = Integer.parseInt(given[2]);
         int versions = Integer.parseInt(given[3]);
         // Loads all classes: the first commit of a process would otherwise come long after the other's.
-        store.write(new Path(given[1], "warm-" + given[4]), List.of("warm").iterator(), true, configuration);
+        for (boolean overwrite : new boolean[] {true, false}) {
+            Path warm = new Path(given[1], "warm-" + given[4] + "-" + overwrite);
+            store.write(warm, List.of("warm").iterator(), overwrite, configuration);
+        }
         System.out.println("ready");
-        while (!Files.exists(Paths.get(given[1], "go"))) {
+        while (!Files.exists(Paths.get(given[5]))) {
             Thread.onSpinWait();
         }
         Thread[] writers = IntStream.range(0, threads)

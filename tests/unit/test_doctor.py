@@ -69,7 +69,7 @@ def test_a_kafka_cluster_that_does_not_answer_is_named(
     monkeypatch.setenv("BRAID_KAFKA_BOOTSTRAP", f"127.0.0.1:{free_port()}")
     answer = braid("doctor", "--json")
     assert answer.code == 2
-    assert json.loads(answer.out)["checks"][-1]["detail"].startswith("nobody answers")
+    assert json.loads(answer.out)["checks"][-1]["detail"].startswith("no Kafka broker answers on 127.0.0.1:")
 
 
 def test_a_bad_setting_ends_in_one_sentence(

@@ -56,6 +56,8 @@ def test_braid_toml_that_is_not_toml_is_an_error_with_its_line() -> None:
         ("BRAID_STRICT", "perhaps"),
         ("BRAID_SPARK_MEMORY", "lots"),
         ("BRAID_HOME", ""),
+        ("BRAID_HOME", "s3://bucket/braid"),
+        ("BRAID_HOME", "gs://bucket/braid"),
     ],
 )
 def test_a_bad_value_is_named_with_its_variable(

@@ -136,9 +136,9 @@ def test_the_documents_stay_on_this_machine_when_the_data_is_elsewhere(
     engine: ProcessStatus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    write(Settings(home="s3://bucket/a"), engine)
-    assert read_all(Settings(home="s3://bucket/a")) == [engine]
-    assert read_all(Settings(home="s3://bucket/b")) == []
+    write(Settings(home="s3a://bucket/a"), engine)
+    assert read_all(Settings(home="s3a://bucket/a")) == [engine]
+    assert read_all(Settings(home="s3a://bucket/b")) == []
 
 
 def test_a_dead_process_is_never_healthy(engine: ProcessStatus) -> None:

@@ -1,0 +1,211 @@
+"""Braid comes into a cluster that asks who it is, says clearly when it is not let in, and tells nobody its password."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
+
+from braid.settings import PREFIX, Settings
+from tests.conftest import Answer
+from tests.secured import PASSWORD, PLAIN_PASSWORD, Secured, secured_broker
+from tests.waiting import until
+
+BRAID = str(Path(sys.executable).with_name("braid"))
+TOPIC = "requests"
+# What docs/security.md says that each user needs, and nothing else.
+GRANTED = {
+    "writer": (ACLOperation.DESCRIBE, ACLOperation.WRITE),
+    "ingest": (ACLOperation.DESCRIBE, ACLOperation.READ),
+}
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    with secured_broker(tmp_path_factory.mktemp("secured")) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.anonymous)
+        admin.create_topics([NewTopic(TOPIC, num_partitions=2, replication_factor=1)])
+        pattern = ResourcePattern(ResourceType.TOPIC, TOPIC)
+        admin.create_acls(
+            [
+                ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, pattern)
+                for user, operations in GRANTED.items()
+                for operation in operations
+            ]
+        )
+        admin.close()
+        yield broker
+
+
+def environment(settings: Settings, home: Path) -> dict[str, str]:
+    names = [
+        name
+        for name in Settings.model_fields
+        if name.startswith("kafka") and name in settings.model_fields_set
+    ]
+    values = {name: getattr(settings, name) for name in names}
+    plain = {
+        name: value.get_secret_value() if name == "kafka_password" else str(value)
+        for name, value in values.items()
+    }
+    return {f"{PREFIX}{name.upper()}": value for name, value in plain.items()} | {
+        "BRAID_HOME": str(home),
+        "BRAID_SPARK_MASTER": "local[2]",
+        "BRAID_SPARK_MEMORY": "1g",
+    }
+
+
+@pytest.fixture
+def as_user(
+    kafka: Secured, home: Path, monkeypatch: pytest.MonkeyPatch, braid: Callable[..., Answer]
+) -> Callable[..., Callable[..., Answer]]:
+    """`braid` as a user of the cluster."""
+
+    def prepared(security: str, **more: str) -> Callable[..., Answer]:
+        for name, value in environment(kafka.settings(security, **more), home).items():
+            monkeypatch.setenv(name, value)
+        return braid
+
+    return prepared
+
+
+def login(user: str, password: str = PASSWORD, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+    return {"kafka_user": user, "kafka_password": password, "kafka_mechanism": mechanism}
+
+
+def everything_written(home: Path) -> Iterator[tuple[Path, bytes]]:
+    return ((file, file.read_bytes()) for file in home.rglob("*") if file.is_file())
+
+
+def test_records_go_in_and_out_with_the_least_that_each_user_may_do(
+    as_user: Callable[..., Callable[..., Answer]], spark: Any, home: Path
+) -> None:
+    produced = as_user("SASL_PLAINTEXT", **login("writer"))("produce", "--events", "50")
+    assert produced.code == 0, produced.err
+    braid = as_user("SASL_PLAINTEXT", **login("ingest", mechanism="SCRAM-SHA-256"))
+    ingested = braid("ingest", "requests", "--once")
+    assert ingested.code == 0, ingested.err
+    books = braid("ledger", "requests", "--json")
+    assert books.code == 0, books.err
+    assert braid("doctor", "--json").code == 0
+    shown = [
+        produced,
+        ingested,
+        books,
+        braid("log", "requests", "--json"),
+        braid("status", "--json"),
+        braid("views"),
+    ]
+    assert not any(PASSWORD in answer.out + answer.err for answer in shown)
+    assert [str(file) for file, content in everything_written(home) if b"quoted" in content] == []
+
+
+def test_a_plan_that_is_printed_hides_the_login(kafka: Secured, spark: Any) -> None:
+    from examples.weblog import requests
+    from speed_layer.records import kafka_options
+
+    settings = kafka.settings("SASL_PLAINTEXT", **login("ingest"))
+    rows = spark.read.format("kafka").options(**kafka_options(requests, settings)).load()
+    execution = rows._jdf.queryExecution()
+    modes = spark._jvm.org.apache.spark.sql.execution.ExplainMode
+    printed = [execution.toString(), execution.explainString(modes.fromString("extended"))]
+    assert "quoted" not in "".join(printed)
+
+
+def test_an_encrypted_connection_carries_the_whole_flow(
+    as_user: Callable[..., Callable[..., Answer]], kafka: Secured, spark: Any
+) -> None:
+    plain = login("writer", PLAIN_PASSWORD, "PLAIN")
+    assert as_user("SASL_SSL", kafka_ca_file=kafka.authority, **plain)("produce", "--events", "20").code == 0
+    braid = as_user("SASL_SSL", kafka_ca_file=kafka.authority, **login("ingest", mechanism="SCRAM-SHA-512"))
+    assert braid("ingest", "requests", "--once").code == 0
+
+
+def test_a_certificate_says_who_a_client_is(
+    as_user: Callable[..., Callable[..., Answer]],
+    kafka: Secured,
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = {"kafka_ca_file": kafka.authority, "kafka_client_file": kafka.client_file}
+    braid = as_user("SSL", **files)
+    assert braid("produce", "--events", "20").code == 0
+    assert braid("ingest", "requests", "--once").code == 0
+    monkeypatch.delenv("BRAID_KAFKA_CLIENT_FILE")
+    assert braid("doctor", "--json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        (("produce", "--events", "5"), "err"),
+        (("ingest", "requests", "--once"), "err"),
+        (("doctor", "--json"), "out"),
+    ],
+)
+def test_a_wrong_password_is_named_with_its_user_and_what_to_check(
+    as_user: Callable[..., Callable[..., Answer]], spark: Any, command: tuple[str, ...], how: str
+) -> None:
+    start = time.monotonic()
+    answer = as_user("SASL_PLAINTEXT", **login("writer", "not the password"))(*command)
+    assert answer.code == 2
+    said = getattr(answer, how)
+    assert "does not let user 'writer' in" in said
+    assert "BRAID_KAFKA_PASSWORD" in said
+    assert "Traceback" not in answer.err
+    assert "not the password" not in answer.err + answer.out
+    assert time.monotonic() - start < 20
+
+
+def test_an_authority_that_did_not_sign_is_named(
+    kafka: Secured, as_user: Callable[..., Callable[..., Answer]], tmp_path: Path
+) -> None:
+    from tests.secured import make_certificates
+
+    make_certificates(tmp_path)
+    strange = {"kafka_ca_file": str(tmp_path / "authority.pem"), **login("writer")}
+    answer = as_user("SASL_SSL", **strange)("produce", "--events", "5")
+    assert answer.code == 2
+    assert "cannot agree on TLS" in answer.err
+    assert "BRAID_KAFKA_CA_FILE" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_what_a_user_may_not_do_is_named(as_user: Callable[..., Callable[..., Answer]], spark: Any) -> None:
+    written = as_user("SASL_PLAINTEXT", **login("ingest"))("produce", "--events", "5")
+    assert written.code == 2
+    assert "user 'ingest'" in written.err
+    assert "Traceback" not in written.err
+    unseen = as_user("SASL_PLAINTEXT", **login("stranger"))("produce", "--events", "5")
+    assert unseen.code == 2
+    assert "user 'stranger' sees no topic 'requests' and may not create it" in unseen.err
+    read = as_user("SASL_PLAINTEXT", **login("stranger"))("ingest", "requests", "--once")
+    assert read.code == 2
+    assert "no topic 'requests'" in read.err
+
+
+def test_no_process_has_the_password_on_its_command_line(kafka: Secured, home: Path, tmp_path: Path) -> None:
+    settings = kafka.settings("SASL_PLAINTEXT", **login("ingest"))
+    with (tmp_path / "said").open("w") as said:
+        engine = subprocess.Popen(
+            [BRAID, "ingest", "requests"],
+            env=os.environ | environment(settings, home) | {"BRAID_LOG_LEVEL": "debug"},
+            stdout=said, stderr=said,
+        )  # fmt: skip
+    try:
+        until(lambda: "ingest started" in (tmp_path / "said").read_text(), 120)
+        family = [psutil.Process(engine.pid), *psutil.Process(engine.pid).children(recursive=True)]
+        assert any("java" in process.name() for process in family)
+        assert not any("quoted" in word for process in family for word in process.cmdline())
+    finally:
+        engine.terminate()
+        engine.wait(60)
+    assert "quoted" not in (tmp_path / "said").read_text()
+    assert [str(file) for file, content in everything_written(home) if b"quoted" in content] == []
