@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from braid import spark_cluster
+from braid.errors import BraidError
 from braid.installation import OWN_JAR, jars_dir
 from braid.settings import Settings
 from infra import broker as embedded
@@ -22,7 +24,7 @@ def examine(settings: Settings) -> list[Check]:
     if settings.home_is_local:
         home = settings.local_home()
         checks += [check_disk(str(home), RUNNING_GIB), check_writable(home)]
-    return [*checks, *check_broker(settings)]
+    return [*checks, *check_master(settings), *check_broker(settings)]
 
 
 def check_versions() -> Check:
@@ -80,6 +82,18 @@ def _link_within(folder: Path) -> None:
         draft = Path(scratch, "draft")
         draft.touch()
         os.link(draft, Path(scratch, "commit"))
+
+
+def check_master(settings: Settings) -> list[Check]:
+    """Of a cluster: whether its master answers. Whether it lets an application in is asked by each one that starts."""
+    if not spark_cluster.is_cluster(settings):
+        return []
+    try:
+        spark_cluster.require_master(settings)
+    except BraidError as error:
+        fix = "Run `braid cluster start`, mend BRAID_SPARK_MASTER, or unset it."
+        return [Check("spark", False, str(error), fix)]
+    return [Check("spark", True, f"a master answers on {settings.spark_master}")]
 
 
 def check_broker(settings: Settings) -> list[Check]:
