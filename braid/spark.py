@@ -88,22 +88,22 @@ def local_cores(master: str) -> int:
 
 def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession":
     """The session of this process, built on the first call."""
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     conf = SparkConf().setAppName(app_name)
     conf.setAll(list(session_config(settings, local_cores(settings.spark_master)).items()))
-    is_new = SparkSession.getActiveSession() is None
+    enters = SparkContext._active_spark_context is None and spark_cluster.is_cluster(settings)
     try:
         with _stdout_kept_clean():
-            if is_new and spark_cluster.is_cluster(settings):
+            if enters:
                 spark_cluster.enter(settings, conf)
             session = SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as error:
         raise BraidError(f"Spark cannot start: {error}. `braid doctor` says what is missing.") from None
     _quieten()
-    if is_new and spark_cluster.is_cluster(settings):
+    if enters:
         spark_cluster.wait_for_executor(session, settings)
     return session
 
