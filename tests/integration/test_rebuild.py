@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from batch_layer.plan import lambda_views
+from batch_layer.run import run as run_batch
+from batch_layer.tasks import Asked
 from braid.settings import Settings
 from infra import broker as embedded
+from speed_layer.engine import stream
 from tests.conftest import Answer
 from tests.faults.stage import Stage, make_stage
 from tests.streams import served, tables_of
@@ -23,27 +27,25 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "rebuild-from-the-log.md"
 DISORDER = "--late 0.2 --duplicates 0.05 --malformed 0.03 --out-of-order 0.1"
 
 
-@pytest.fixture
-def stage(
-    spark: Any,
-    broker: embedded.Broker,
-    tmp_path: Path,
-    braid: Callable[..., Answer],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Stage:
+@pytest.fixture(scope="module")
+def done(spark: Any, broker: embedded.Broker, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """A home in which everything has been done once."""
-    made = make_stage(spark, tmp_path, kafka_bootstrap=broker.bootstrap)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    stage = replace(made, settings=Settings.model_validate(made.settings.model_dump()))
-    for command in (
-        f"produce --topic {stage.source.kafka_topic} --events 2000 {DISORDER}",
-        "stream --ingest --once",
-        "batch run",
-    ):
-        answer = braid(*command.split())
-        assert answer.code == 0, answer.err
+    stage = make_stage(spark, tmp_path_factory.mktemp("done"), kafka_bootstrap=broker.bootstrap)
+    options = f"--topic {stage.source.kafka_topic} --events 2000 {DISORDER}"
+    assert stage.run("produce", *options.split()).ended() == 0
+    stream(spark, stage.views, stage.settings, sources=[stage.source], only=True, once=True)
+    run_batch(lambda: spark, stage.settings, lambda_views(stage.views), Asked())
     return stage
+
+
+@pytest.fixture
+def stage(done: Stage, home: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A copy that can be destroyed, as commands in this process see it."""
+    shutil.copytree(done.settings.home, home)
+    settings = Settings.model_validate(done.settings.model_dump() | {"home": str(home)})
+    for name, value in (done.environment | {"BRAID_HOME": str(home)}).items():
+        monkeypatch.setenv(name, value)
+    return replace(done, settings=settings)
 
 
 def commands_of(section: str) -> list[str]:
@@ -52,7 +54,7 @@ def commands_of(section: str) -> list[str]:
     return found[1].splitlines()
 
 
-def run(line: str, braid: Callable[..., Answer]) -> None:
+def do(line: str, braid: Callable[..., Answer]) -> None:
     """A line of the page: a `braid` command in this process, or the removal of folders that must have been there."""
     words = shlex.split(os.path.expandvars(line))
     if words[0] == "braid":
@@ -84,10 +86,10 @@ def test_bases_tails_and_checkpoints_are_rebuilt_from_the_log_alone(
 ) -> None:
     before, log = everything(stage), sorted(Path(stage.log.table).rglob("*"))
     removing, *rebuilding = commands_of(section)
-    run(removing, braid)
+    do(removing, braid)
     assert not list(Path(stage.settings.home).glob("views/*/v1/tail"))
     for line in rebuilding:
-        run(line, braid)
+        do(line, braid)
     after = everything(stage)
     assert all(sum(rows.values()) for rows in before.values())
     assert after == before
@@ -97,5 +99,5 @@ def test_bases_tails_and_checkpoints_are_rebuilt_from_the_log_alone(
 def test_ingest_goes_on_where_the_log_ends(stage: Stage, braid: Callable[..., Answer]) -> None:
     known = stage.accepted_ids()
     for line in commands_of("ingest"):
-        run(line, braid)
+        do(line, braid)
     assert stage.accepted_ids() == known
