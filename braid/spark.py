@@ -92,6 +92,8 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    # Executors run the very Python that this is, whatever their PATH says.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAppName(app_name)
     conf.setAll(list(session_config(settings, local_cores(settings.spark_master)).items()))
     enters = SparkContext._active_spark_context is None and spark_cluster.is_cluster(settings)

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +97,6 @@ def enter(settings: Settings, conf: "SparkConf") -> None:
     from pyspark import SparkContext
 
     require_master(settings)
-    # Executors run the very Python that this is, whatever their PATH says.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     SparkContext._ensure_initialized(conf=conf)
     if secret := settings.spark_secret.get_secret_value():
         # Only now: what a JVM is started with is on its command line.
