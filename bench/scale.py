@@ -6,9 +6,11 @@ One size at a time is multiplied, the others stay as they are:
   - days     1 to 365, of 500 events each
   - views    1 to 10 of one log
   - executors 1 to 2 of one core, on a cluster of processes on this machine
-The slope is that of a straight line through the logarithms: 1 is in proportion, 0 is no growth. A fixed part of the
-time makes it smaller; the exponent that counts for planning is the one between the two largest sizes, which is shown
-beside it. Each point is the best of some runs, after one that warms up. The whole takes about ten minutes on two cores.
+Cost is the processor time of all processes that work on it, driver, executors and Python: on a machine that others
+use too, it says more than the clock, which is shown beside it. The slope is that of a straight line through the
+logarithms: 1 is in proportion, 0 is no growth. What is fixed makes it smaller; what counts for planning is the one
+between the two largest sizes. Each point is the cheapest of some runs, after one that warms up. The whole takes about
+ten minutes on two cores that are free.
 """
 
 import argparse
@@ -16,10 +18,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from batch_layer.plan import Days
 from batch_layer.run import run
@@ -32,8 +36,10 @@ from braid.log import Log
 from braid.served import recomputed_states
 from braid.settings import Settings
 from braid.spark import spark_session
+from braid.spark_cluster import is_cluster
 from infra import cluster as local
 from infra.cluster_files import local_cluster
+from infra.cluster_processes import ours
 from speed_layer.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")
@@ -110,6 +116,14 @@ AXES = {
 }
 
 
+@dataclass(frozen=True, order=True)
+class Cost:
+    """Seconds of processors, and of the clock."""
+
+    cpu: float
+    clock: float
+
+
 @dataclass(frozen=True)
 class Grown:
     """One line of the result: what a work took at each size."""
@@ -117,19 +131,20 @@ class Grown:
     axis: str
     work: str
     sizes: tuple[int, ...]
-    seconds: tuple[float, ...]
+    costs: tuple["Cost", ...]
 
     @property
     def slope(self) -> float:
         """Of the least squares' line through the logarithms."""
-        points = [(math.log(x), math.log(y)) for x, y in zip(self.sizes, self.seconds, strict=True)]
+        points = [(math.log(x), math.log(cost.cpu)) for x, cost in zip(self.sizes, self.costs, strict=True)]
         x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
         return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
 
     @property
     def last_slope(self) -> float:
         """Between the two largest sizes, where what is fixed counts least."""
-        return math.log(self.seconds[-1] / self.seconds[-2]) / math.log(self.sizes[-1] / self.sizes[-2])
+        grown = self.costs[-1].cpu / self.costs[-2].cpu
+        return math.log(grown) / math.log(self.sizes[-1] / self.sizes[-2])
 
 
 def make_log(spark: Any, settings: Settings, size: Size) -> None:
@@ -142,27 +157,37 @@ def make_log(spark: Any, settings: Settings, size: Size) -> None:
 
 
 def measured(folder: Path, axis: Axis, runs: int) -> list[Grown]:
-    taken: dict[str, list[float]] = {work: [] for work in axis.work}
+    taken: dict[str, list[Cost]] = {work: [] for work in axis.work}
     for number, size in enumerate(axis.sizes):
         with session(folder, axis, size) as (spark, settings):
             make_log(spark, settings, size)
             # A session that has not computed anything yet would be measured with its first steps.
             warm_ups = 1 if number == 0 or size.executors else 0
             for work, do in axis.work.items():
-                times = [timed(do, spark, settings, size, n) for n in range(warm_ups + runs)]
-                taken[work].append(min(times[warm_ups:]))
+                costs = [cost(do, spark, settings, size, n) for n in range(warm_ups + runs)]
+                taken[work].append(min(costs[warm_ups:]))
     sizes = tuple(map(axis.along, axis.sizes))
     return [Grown(axis.name, work, sizes, tuple(found)) for work, found in taken.items()]
 
 
-def timed(do: Work, spark: Any, settings: Settings, size: Size, number: int) -> float:
+def cost(do: Work, spark: Any, settings: Settings, size: Size, number: int) -> Cost:
     """On tables of its own, beside the same log."""
     home = settings_at(Path(settings.home, f"{do.__name__}-{number}"))
     home.local_home().mkdir()
     Path(home.location("log")).symlink_to(settings.location("log"))
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_time(settings)
     do(spark, home, size)
-    return time.monotonic() - began
+    return Cost(processor_time(settings) - used, time.monotonic() - began)
+
+
+def processor_time(settings: Settings) -> float:
+    """Of this process, its JVM and Python workers, and of a cluster's processes, which are nobody's children."""
+    own = psutil.Process()
+    working = {own, *own.children(recursive=True)}
+    if is_cluster(settings):
+        working |= {process for process, _ in ours(local_cluster(settings))}
+    times = [process.cpu_times() for process in working]
+    return float(sum(each.user + each.system for each in times))
 
 
 @contextmanager
@@ -196,7 +221,8 @@ def rows_of(results: Sequence[Grown]) -> list[Row]:
         Row(
             f"{grown.axis}: {grown.work}",
             ", ".join(
-                f"{size:,}: {seconds:.1f} s" for size, seconds in zip(grown.sizes, grown.seconds, strict=True)
+                f"{size:,}: {one.cpu:.1f} s ({one.clock:.1f})"
+                for size, one in zip(grown.sizes, grown.costs, strict=True)
             ),
             f"slope {grown.slope:.2f}, at the end {grown.last_slope:.2f}",
         )
@@ -217,9 +243,9 @@ def main() -> None:
         for name in options.axis or AXES:
             results += measured(folder, AXES[name], options.runs)
     if options.svg:
-        lines = [Line(g.axis, g.work, g.sizes, g.seconds, g.slope) for g in results]
+        lines = [Line(g.axis, g.work, g.sizes, tuple(c.cpu for c in g.costs), g.slope) for g in results]
         options.svg.write_text(plot(lines))
-    details = {"results": [vars(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]}
+    details = {"results": [asdict(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]}
     show("scale", rows_of(results), details, options.json)
 
 
