@@ -64,6 +64,6 @@ lock: setup ## resolve pyproject.toml anew into requirements.lock
 		--extra dev --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
 clean: ## remove what set-up and runs made (.venv, .braid, caches)
-	@if [ -x $(BIN)/braid ]; then $(BIN)/braid broker stop; fi
+	@if [ -x $(BIN)/braid ]; then $(BIN)/braid broker stop; $(BIN)/braid cluster stop; fi
 	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info spark-warehouse
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,7 @@ class MadeLog:
     spark: Any
     log: Log
     batch: int = -1
+    pages: int = 600
 
     def create(self) -> None:
         logs.create(self.spark, self.log)
@@ -36,7 +37,7 @@ class MadeLog:
             "cast(id as string) as id",
             f"timestamp_seconds({begin} + (id - {first}) * {seconds} div {count} + abs(hash(id)) % {DISORDER}) as time",
             "concat('host', abs(hash(id, 1)) % 3000, '.example.org') as host",
-            "concat('/page-', floor(600 * pow(rand(7), 3)), '.html') as url",
+            f"concat('/page-', floor({self.pages} * pow(rand(7), 3)), '.html') as url",
             "if(id % 12 = 0, 404, 200) as status",
             "cast(abs(hash(id, 2)) % 100000 as bigint) as bytes",
             "cast(0 as bigint) as _partition",

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import tomllib
 from datetime import timedelta
 from functools import cache
@@ -21,6 +22,7 @@ from braid.errors import BraidError, SettingsError
 
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
+MEMORY = re.compile(r"^\d+[mg]$")
 
 
 def _duration(value: Any) -> timedelta:
@@ -67,7 +69,17 @@ class Settings(BaseSettings):
         description="module name, or path of a .py file, with sources and views",
     )
     spark_master: str = Field("local[*]", min_length=1, description="local[N], spark://host:port, k8s://...")
-    spark_memory: str = Field("2g", pattern=r"^\d+[mg]$", description="memory of the Spark driver")
+    spark_memory: str = Field("2g", pattern=MEMORY.pattern, description="memory of the Spark driver")
+    spark_cores: int = Field(2, ge=1, description="cores of a spark:// cluster that one application takes")
+    spark_executor_memory: str = Field(
+        "1g", pattern=MEMORY.pattern, description="memory of each executor on a spark:// cluster"
+    )
+    spark_secret: SecretStr = Field(
+        SecretStr(""),
+        description="what applications, master and workers of a spark:// cluster prove to each other; empty: nothing",
+    )
+    cluster_port: Port = Field(7077, description="port of the master that `braid cluster` starts")
+    cluster_ui_port: Port = Field(8472, description="port of that master's pages")
     kafka_bootstrap: str = Field(
         "", description="host:port,... of a Kafka cluster; empty: the embedded broker"
     )
@@ -115,7 +127,7 @@ class Settings(BaseSettings):
         SecretStr(""), description="what clients of `braid serve` must send; empty: nothing, on loopback only"
     )
     serve_memory: str = Field(
-        "1g", pattern=r"^\d+[mg]$", description="memory for tables of `braid serve`, tails included"
+        "1g", pattern=MEMORY.pattern, description="memory for tables of `braid serve`, tails included"
     )
     serve_timeout: Duration = Field(
         timedelta(seconds=10),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from braid import object_store
+from braid import object_store, spark_cluster
 from braid.errors import BraidError
 from braid.installation import jars
 from braid.settings import Settings
@@ -16,7 +16,6 @@ from braid.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILE_SYSTEM_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -64,7 +63,9 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
     }
-    if not settings.spark_master.startswith("local"):
+    if spark_cluster.is_cluster(settings):
+        config |= spark_cluster.cluster_config(settings, _own_jars(settings))
+    elif not settings.spark_master.startswith("local"):
         config["spark.jars"] = ",".join(map(str, _own_jars(settings)))
     else:
         config |= {
@@ -76,7 +77,7 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             # A stream creates ten files a micro-batch, and Hadoop starts a process (chmod, readlink) for each.
             "spark.hadoop.fs.file.impl": "braid.LocalFiles",
-            "spark.sql.streaming.checkpointFileManagerClass": FILE_SYSTEM_CHECKPOINTS,
+            "spark.sql.streaming.checkpointFileManagerClass": spark_cluster.FILE_SYSTEM_CHECKPOINTS,
         }
     return config | object_store.spark_config(settings.home)
 
@@ -93,18 +94,25 @@ def local_cores(master: str) -> int:
 
 def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession":
     """The session of this process, built on the first call."""
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name)
-    for key, value in session_config(settings, local_cores(settings.spark_master)).items():
-        builder = builder.config(key, value)
+    # Executors run the very Python that this is, whatever their PATH says.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf().setAppName(app_name)
+    conf.setAll(list(session_config(settings, local_cores(settings.spark_master)).items()))
+    enters = SparkContext._active_spark_context is None and spark_cluster.is_cluster(settings)
     try:
         with _stdout_kept_clean():
-            session = builder.getOrCreate()
+            if enters:
+                spark_cluster.enter(settings, conf)
+            session = SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as error:
         raise BraidError(f"Spark cannot start: {error}. `braid doctor` says what is missing.") from None
     _quieten()
+    if enters:
+        spark_cluster.wait_for_executor(session, settings)
     return session
 
 

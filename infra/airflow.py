@@ -12,8 +12,9 @@ from pathlib import Path
 from braid.errors import BraidError
 from infra.airflow_api import Api
 from infra.airflow_files import HOST, LocalAirflow, prepare
-from infra.airflow_processes import PARTS, WORKER, airflow_program, end, leader, ours, spawn, spawn_worker
+from infra.airflow_processes import PARTS, WORKER, airflow_program, leader, ours, spawn, spawn_worker
 from infra.broker import port_is_taken
+from infra.marked import end
 
 POOL = "spark"
 START_TIMEOUT = 180.0

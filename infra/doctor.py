@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from braid import documents
+from braid import documents, spark_cluster
 from braid.errors import BraidError
 from braid.installation import OWN_JAR, jars_dir, optional_dir
 from braid.kafka import client
@@ -31,7 +31,7 @@ def examine(settings: Settings) -> list[Check]:
         checks += [check_disk(str(home), RUNNING_GIB), check_writable(home)]
     elif is_s3(settings.home):
         checks += [check_s3_jars(), check_store(settings)]
-    return [*checks, *check_broker(settings)]
+    return [*checks, *check_master(settings), *check_broker(settings)]
 
 
 def check_versions() -> Check:
@@ -122,6 +122,18 @@ def check_own_kafka(settings: Settings) -> Check:
     who = f" to user {settings.kafka_user!r}" if settings.kafka_user else ""
     how = settings.kafka_security
     return Check("broker", True, f"cluster {found} answers{who} on {settings.bootstrap} ({how})")
+
+
+def check_master(settings: Settings) -> list[Check]:
+    """Of a cluster: whether its master answers. Whether it lets an application in is asked by each one that starts."""
+    if not spark_cluster.is_cluster(settings):
+        return []
+    try:
+        spark_cluster.require_master(settings)
+    except BraidError as error:
+        fix = "Run `braid cluster start`, mend BRAID_SPARK_MASTER, or unset it."
+        return [Check("spark", False, str(error), fix)]
+    return [Check("spark", True, f"a master answers on {settings.spark_master}")]
 
 
 def check_broker(settings: Settings) -> list[Check]:

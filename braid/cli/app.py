@@ -11,6 +11,7 @@ COMMANDS = (
     "demo",
     "doctor",
     "broker",
+    "cluster",
     "definitions",
     "produce",
     "ingest",

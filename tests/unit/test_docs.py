@@ -245,10 +245,31 @@ def code() -> str:
 
 
 def test_messages_in_the_operations_guide_are_those_of_the_code() -> None:
-    page = text_of(DOCS / "operations.md").split("## What can go wrong")[1].split("\n\n")[2]
+    page = text_of(DOCS / "operations" / "index.md").split("## What can go wrong")[1].split("\n\n")[2]
     messages = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
     assert len(messages) > 10
     said = code()
     for message in messages:
         for fragment in filter(None, (part.strip() for part in message.split("..."))):
             assert fragment in said, message
+
+
+def test_metrics_that_are_named_are_in_the_reference() -> None:
+    known = text_of(DOCS / "reference" / "metrics.md")
+    for page in PAGES:
+        for name in re.findall(r"\bbraid_(?:process|child|query)_\w+", text_of(page)):
+            assert f"| `{name}` |" in known, f"{name} in {name_of(page)}"
+
+
+def test_every_alert_of_the_runbooks_has_its_section_with_commands_and_a_remedy() -> None:
+    page = text_of(DOCS / "operations" / "runbooks.md")
+    alerts = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\)", page, re.MULTILINE)
+    sections = {
+        section.split("\n")[0].lower().replace(" ", "-"): section for section in page.split("\n## ")[1:]
+    }
+    assert len(alerts) == 10
+    assert list(sections) == alerts
+    for section in sections.values():
+        assert "**Symptom**" in section
+        assert "```bash\nbraid " in section
+        assert re.search(r"^\|.*\| do \|$", section, re.MULTILINE)

@@ -1,0 +1,253 @@
+"""How cost grows: `python -m bench.scale [--axis events|keys|days|views|executors] [--runs N] [--svg FILE]`.
+
+One size at a time is multiplied, the others stay as they are:
+  - events   1x to 16x
+  - keys     1x to 100x
+  - days     1 to 365, of 500 events each
+  - views    1 to 10 of one log
+  - executors 1 to 2 of one core, on a cluster of processes on this machine
+Cost is the processor time of all processes that work on it, driver, executors and Python: on a machine that others
+use too, it says more than the clock, which is shown beside it. The slope is that of a straight line through the
+logarithms: 1 is in proportion, 0 is no growth. What is fixed makes it smaller; what counts for planning is the one
+between the two largest sizes. Each point is the cheapest of some runs, after one that warms up. The whole takes about
+ten minutes on two cores that are free.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from batch_layer.plan import Days
+from batch_layer.run import run
+from batch_layer.tasks import Asked
+from bench.common import REQUESTS, Row, arguments, free_port, scratch_folder, settings_at, show
+from bench.made_log import START, MadeLog
+from bench.scale_plot import Line, plot
+from braid import View, count, sum_, tumbling
+from braid.log import Log
+from braid.served import recomputed_states
+from braid.settings import Settings
+from braid.spark import spark_session
+from braid.spark_cluster import is_cluster
+from infra import cluster as local
+from infra.cluster_files import local_cluster
+from infra.cluster_processes import ours
+from speed_layer.engine import stream
+
+WITH_IDS = replace(REQUESTS, event_id="id")
+VIEW = View(
+    name="by_page", source=WITH_IDS, keys=("url",), window=tumbling("1 minute"),
+    measures={"hits": count(), "volume": sum_("bytes")},
+)  # fmt: skip
+COMMITS = 10
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a point is made of."""
+
+    events: int = 500_000
+    keys: int = 600
+    days: int = 5
+    views: int = 1
+    executors: int = 0
+
+    @property
+    def all_views(self) -> tuple[View, ...]:
+        """Of different windows, so that no two are the same work."""
+        return tuple(
+            replace(VIEW, name=f"view_{n}", window=tumbling(f"{n + 1} minutes")) for n in range(self.views)
+        )
+
+
+def history(spark: Any, settings: Settings, size: Size) -> None:
+    """All of the log through the streams, into tails and bases."""
+    stream(spark, size.all_views, settings, only=True, once=True)
+
+
+def recompute(spark: Any, settings: Settings, size: Size) -> None:
+    """The same in one go, as a batch does it, written by day."""
+    for view in size.all_views:
+        states = recomputed_states(spark, view, Log(view.source, settings), None)
+        states.write.format("delta").partitionBy("day").save(settings.location("batch", view.name))
+
+
+def one_day(spark: Any, settings: Settings, size: Size) -> None:
+    """The last day of all views: read, gated, compared and published."""
+    last = (START + timedelta(days=size.days - 1)).date()
+    results = run(lambda: spark, settings, size.all_views, Asked(Days(last, last), force=True))
+    assert {result.outcome for result in results} == {"published"}
+
+
+Work = Callable[[Any, Settings, Size], None]
+BOTH: dict[str, Work] = {"history through streams": history, "recompute": recompute}
+DAILY: dict[str, Work] = {"history through streams": history, "one day's batch": one_day}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is multiplied, and what is measured of it."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    work: dict[str, Work]
+
+    def along(self, size: Size) -> int:
+        return int(getattr(size, self.name))
+
+
+AXES = {
+    axis.name: axis
+    for axis in (
+        Axis("events", tuple(Size(events=125_000 * 2**n) for n in range(5)), BOTH),
+        Axis("keys", tuple(Size(keys=keys) for keys in (100, 1_000, 10_000)), BOTH),
+        Axis("days", tuple(Size(events=500 * days, days=days) for days in (1, 7, 30, 90, 365)), DAILY),
+        Axis("views", tuple(Size(events=100_000, views=views) for views in (1, 2, 5, 10)), DAILY),
+        Axis("executors", tuple(Size(executors=number) for number in (1, 2)), BOTH),
+    )
+}
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """Seconds of processors, and of the clock."""
+
+    cpu: float
+    clock: float
+
+
+@dataclass(frozen=True)
+class Grown:
+    """One line of the result: what a work took at each size."""
+
+    axis: str
+    work: str
+    sizes: tuple[int, ...]
+    costs: tuple["Cost", ...]
+
+    @property
+    def slope(self) -> float:
+        """Of the least squares' line through the logarithms."""
+        points = [(math.log(x), math.log(cost.cpu)) for x, cost in zip(self.sizes, self.costs, strict=True)]
+        x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
+        return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
+
+    @property
+    def last_slope(self) -> float:
+        """Between the two largest sizes, where what is fixed counts least."""
+        grown = self.costs[-1].cpu / self.costs[-2].cpu
+        return math.log(grown) / math.log(self.sizes[-1] / self.sizes[-2])
+
+
+def make_log(spark: Any, settings: Settings, size: Size) -> None:
+    made = MadeLog(spark, Log(WITH_IDS, settings), pages=size.keys)
+    made.create()
+    each, share = size.events // COMMITS, timedelta(days=size.days) / COMMITS
+    for epoch in range(COMMITS):
+        made.commit(epoch * each, each, epoch, epoch * share, share, files=2)
+    made.close(COMMITS)
+
+
+def measured(folder: Path, axis: Axis, runs: int) -> list[Grown]:
+    taken: dict[str, list[Cost]] = {work: [] for work in axis.work}
+    for number, size in enumerate(axis.sizes):
+        with session(folder, axis, size) as (spark, settings):
+            make_log(spark, settings, size)
+            # A session that has not computed anything yet would be measured with its first steps.
+            warm_ups = 1 if number == 0 or size.executors else 0
+            for work, do in axis.work.items():
+                costs = [cost(do, spark, settings, size, n) for n in range(warm_ups + runs)]
+                taken[work].append(min(costs[warm_ups:]))
+    sizes = tuple(map(axis.along, axis.sizes))
+    return [Grown(axis.name, work, sizes, tuple(found)) for work, found in taken.items()]
+
+
+def cost(do: Work, spark: Any, settings: Settings, size: Size, number: int) -> Cost:
+    """On tables of its own, beside the same log."""
+    home = settings_at(Path(settings.home, f"{do.__name__}-{number}"))
+    home.local_home().mkdir()
+    Path(home.location("log")).symlink_to(settings.location("log"))
+    began, used = time.monotonic(), processor_time(settings)
+    do(spark, home, size)
+    return Cost(processor_time(settings) - used, time.monotonic() - began)
+
+
+def processor_time(settings: Settings) -> float:
+    """Of this process, its JVM and Python workers, and of a cluster's processes, which are nobody's children."""
+    own = psutil.Process()
+    working = {own, *own.children(recursive=True)}
+    if is_cluster(settings):
+        working |= {process for process, _ in ours(local_cluster(settings))}
+    times = [process.cpu_times() for process in working]
+    return float(sum(each.user + each.system for each in times))
+
+
+@contextmanager
+def session(folder: Path, axis: Axis, size: Size) -> Iterator[tuple[Any, Settings]]:
+    home = folder / f"{axis.name}-{axis.along(size)}"
+    if not size.executors:
+        settings = settings_at(home)
+        yield spark_session(settings, "bench"), settings
+        return
+    ports = {"cluster_port": free_port(), "cluster_ui_port": free_port()}
+    cluster = local_cluster(settings_at(home, **ports))
+    settings = settings_at(home, **ports, spark_master=cluster.master, spark_cores=size.executors)
+    stop_session()
+    local.start(cluster, workers=size.executors, cores=1, memory="2g")
+    try:
+        yield spark_session(settings, "bench"), settings
+    finally:
+        stop_session()
+        local.stop(cluster)
+
+
+def stop_session() -> None:
+    from pyspark.sql import SparkSession
+
+    if running := SparkSession.getActiveSession():
+        running.stop()
+
+
+def rows_of(results: Sequence[Grown]) -> list[Row]:
+    return [
+        Row(
+            f"{grown.axis}: {grown.work}",
+            ", ".join(
+                f"{size:,}: {one.cpu:.1f} s ({one.clock:.1f})"
+                for size, one in zip(grown.sizes, grown.costs, strict=True)
+            ),
+            f"slope {grown.slope:.2f}, at the end {grown.last_slope:.2f}",
+        )
+        for grown in results
+    ]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--axis", choices=AXES, action="append", help="only this one; may be repeated")
+    parser.add_argument("--runs", type=int, default=2, help="the best of so many")
+    parser.add_argument("--svg", type=Path, help="draw the result here")
+
+
+def main() -> None:
+    options = arguments(__doc__, add_arguments)
+    results: list[Grown] = []
+    with scratch_folder() as folder:
+        for name in options.axis or AXES:
+            results += measured(folder, AXES[name], options.runs)
+    if options.svg:
+        lines = [Line(g.axis, g.work, g.sizes, tuple(c.cpu for c in g.costs), g.slope) for g in results]
+        options.svg.write_text(plot(lines))
+    details = {"results": [asdict(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]}
+    show("scale", rows_of(results), details, options.json)
+
+
+if __name__ == "__main__":
+    main()
