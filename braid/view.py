@@ -132,7 +132,7 @@ class View:
             self._require_new(name, known, "derived column", "choose another name")
             require_expression(sql, what)
             for early in identifiers(sql):
-                if early in self.each:
+                if early in self.each and "->" not in sql:
                     raise DefinitionError(
                         f"{what} is {sql!r}: {early!r} is not there yet: what is derived comes before each; compute "
                         f"it there, as in each={{{early!r}: 'transform({self.each[early]}, x -> ...)'}}."

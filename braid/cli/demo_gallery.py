@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from braid import logs
 from braid.cli.gallery import play_of
 from braid.cli.gallery.shown import Played, check_table, result_table
 from braid.cli.gallery.stage import Stage
@@ -24,6 +25,8 @@ EPOCH = timedelta(seconds=1)
 def play_example(name: str, json: bool) -> None:
     """Plays it and prints what came of it; exit code 1 if a number is not the true one."""
     play, started = play_of(name), time.monotonic()
+    # What is done is said step by step; what the engine says of it would stand in between.
+    logs.configure("warning", current_settings().log_format)
     home = current_settings().local_home() / "gallery" / name
     shutil.rmtree(home, ignore_errors=True)
     with _stage(_settings(home)) as stage:

@@ -1,6 +1,9 @@
 """Every example gives the same numbers by batch, stream and Kappa, and they are the naive truth."""
 
+import importlib.util
+import json
 import uuid
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +12,29 @@ from typing import Any
 import pytest
 
 from braid.cli.gallery import NAMES, play_of
+from braid.cli.gallery.shown import Played
 from braid.cli.gallery.stage import Stage
 from braid.settings import Settings
 from infra.broker import Broker
+from tests.conftest import Answer
+
+DOCS = Path(__file__).parents[2] / "docs"
+# The others take half a minute each with a warm session, and show nothing that would break alone.
+QUICK = ("words", "billing", "sensors")
 
 
-@pytest.mark.parametrize("name", NAMES)
+def picture_of(played: Played) -> str:
+    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.picture(json.loads(json.dumps(played.as_dict()))))
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in NAMES]
+)
 def test_batch_stream_and_kappa_give_the_same_true_numbers(
     name: str, spark: Any, broker: Broker, home: Path
 ) -> None:
@@ -26,3 +46,16 @@ def test_batch_stream_and_kappa_give_the_same_true_numbers(
     assert [check for check in played.checks if not check.ok] == []
     assert len(played.checks) >= 5
     assert all(shown.rows for shown in played.results)
+    drawn = (DOCS / "examples" / f"{name}.svg").read_text(encoding="utf-8")
+    assert picture_of(played) == drawn, f"run `python docs/pictures.py {name}`"
+
+
+def test_an_unknown_example_is_refused_with_the_one_that_was_meant(
+    braid: Callable[..., Answer], home: Path
+) -> None:
+    refused = braid("demo", "wrods")
+    assert refused.code == 2
+    assert (
+        "there is no example 'wrods'. Did you mean 'words'? The examples are: words, hashtags" in refused.err
+    )
+    assert not home.exists()

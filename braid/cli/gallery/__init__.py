@@ -9,7 +9,7 @@ from braid.errors import BraidError
 from braid.names import suggest
 
 # In the order in which they are best read.
-NAMES = ("words", "hashtags", "employees", "actions", "billing", "pageviews", "sensors")
+NAMES = ("words", "hashtags", "employees", "actions", "billing", "weblog", "pageviews", "sensors")
 
 Play = Callable[[Stage], Played]
 

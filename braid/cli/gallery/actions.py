@@ -16,9 +16,9 @@ TAPS = 3000
 def play(stage: Stage) -> Played:
     stage.set(actions_per_hour)
     online, late = data.taps(TAPS, seed=1)
-    stage.bring(f"{len(online):,} taps of phones that are online", online)
+    stage.bring("taps of phones that are online", online)
     before = stage.rows(actions_per_hour)
-    stage.bring(f"{len(late):,} taps of phones that were offline for hours", late)
+    stage.bring("taps of phones that were offline for hours", late)
     after, said = stage.rows(actions_per_hour), stage.provenance(actions_per_hour)
     seen = max(event["time"] for event in online)
     judged = data.are_late(late, seen, actions_per_hour.patience)

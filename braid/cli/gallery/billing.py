@@ -17,11 +17,9 @@ def play(stage: Stage) -> Played:
     stage.set(campaign_bills)
     stage.write("tables/campaigns.csv", data.table())
     in_time, late, again = data.ad_events(EVENTS, seed=1)
-    stage.bring(f"{len(in_time):,} events", in_time)
+    stage.bring("events", in_time)
     before = _bills(stage.rows(campaign_bills))
-    stage.bring(
-        f"{len(late):,} that are minutes late, and {len(again):,} for the second time", [*late, *again]
-    )
+    stage.bring("that are minutes late, or sent for the second time", [*late, *again])
     after = _bills(stage.rows(campaign_bills))
     truth = data.truth([*in_time, *late])
     written = newest_commit(stage.spark, Log(stage.views[campaign_bills.name].source, stage.settings).table)

@@ -16,7 +16,7 @@ def play(stage: Stage) -> Played:
     events = data.messages(MESSAGES, seed=1)
     half = MESSAGES // 2
     stage.bring("messages of the first half", events[:half])
-    stage.bring("those of the second", events[half:])
+    stage.bring("messages of the second", events[half:])
     truth = data.truth(events)
     rows = stage.top(
         hashtag_trends, "messages", TEN, per="window",

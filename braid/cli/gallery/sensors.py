@@ -4,7 +4,7 @@ from datetime import datetime
 
 from braid import deployment
 from braid.cli.gallery.compare import against_truth
-from braid.cli.gallery.shown import Check, Played, Shown, equal
+from braid.cli.gallery.shown import Check, Played, Shown, equal, text
 from braid.cli.gallery.stage import Stage
 from braid.view_tables import ViewTables, pinned, throughs
 from examples.data import sensors as data
@@ -18,13 +18,13 @@ def play(stage: Stage) -> Played:
     stage.set(usual, climate, alerts)
     stage.write("tables/devices.csv", data.registry())
     quiet, busy = data.quiet_day(seed=1), data.busy_morning(seed=2)
-    stage.bring(f"{len(quiet):,} readings of a quiet day", quiet)
+    stage.bring("readings of a quiet day", quiet)
     checks = [equal("alerts while nothing is known", len(stage.rows(alerts)), 0)]
     # At night, batch learns.
     checks += stage.batch(usual)
     model, learnt = data.usual(quiet), stage.rows(usual)
     checks.append(against_truth("the model that batch has learnt", usual, learnt, model))
-    stage.bring(f"{len(busy):,} readings of a morning in which a boiler fails", busy)
+    stage.bring("readings of a morning in which a boiler fails", busy)
     raised, cut = stage.rows(alerts), model_cut(stage)
     everything = [*quiet, *busy]
     truths = {
@@ -57,15 +57,21 @@ def _published(stage: Stage, cut: datetime) -> Check:
     active = deployment.load(stage.settings, usual.name).active
     assert active is not None, "the model was published"
     through = read(stage.settings, active).through
-    return equal("the cut of the model that raised them", {data.QUIET.date(): cut}, dict(through))
+    found, true = (
+        {day: text(moment) for day, moment in days.items()} for days in ({data.QUIET.date(): cut}, through)
+    )
+    return equal("the day and the cut of the model that raised them", found, true)
 
 
 def _raised(rows: Answer, cut: datetime) -> Shown:
     found = sorted(rows.items(), key=lambda one: one[0][-1])
     return Shown(
-        "alerts: beyond five standard deviations, in five minutes from",
-        ("window", "site", "device", "sensor", "alerts", "highest", "the model knew all before"),
-        tuple((start, *keys, row["alerts"], row["highest"], cut) for (*keys, start), row in found),
+        "alerts: readings beyond five standard deviations, in five minutes",
+        ("from", "site", "device", "alerts", "highest", "the model's cut"),
+        tuple(
+            (start, site, device, row["alerts"], row["highest"], cut)
+            for (site, device, _, start), row in found
+        ),
     )
 
 
@@ -83,4 +89,6 @@ def _around(rows: Answer, raised: Answer) -> Shown:
         for start, row in found[at : at + SHOWN]
     )
     columns = ("five minutes from", "mean", "least", "most", "spread", "alerts")
-    return Shown("the temperature meanwhile", columns, table, ("mean", "least", "most"), lines=True)
+    return Shown(
+        "the temperature meanwhile", columns, table, ("mean", "least", "most"), lines=True, marked="alerts"
+    )

@@ -26,7 +26,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table of results; the columns that are `drawn` are also bars, stacked or side by side, or lines."""
+    """A table of results; the columns that are `drawn` are also bars, stacked or side by side, or lines.
+
+    A picture marks the rows of which the column `marked` is not nought.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -34,6 +37,7 @@ class Shown:
     drawn: tuple[str, ...] = ()
     stacked: bool = True
     lines: bool = False
+    marked: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,12 @@ def equal(name: str, found: object, expected: object) -> Check:
 
 def text(value: object) -> str:
     """A value as people write it."""
-    if value is None:
-        return ""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {text(item)}" for key, item in sorted(value.items()))
+    if isinstance(value, list):
+        return ", ".join(map(text, value))
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}" if value.second else f"{value:%Y-%m-%d %H:%M}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, int | Decimal):
         return f"{value:,}"
     return f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -63,16 +63,19 @@ class Stage:
         frame = self.spark.createDataFrame(table)
         frame.coalesce(1).write.format("delta").mode("overwrite").save(self._path(path))
 
-    def send(self, events: Sequence[Event]) -> None:
+    def send(self, records: Iterable[Record]) -> None:
         """To the topic of the example's source, in this order."""
         source = next(iter(self.views.values())).source
-        records = (Record(str(n).encode(), _json(event), EVENT) for n, event in enumerate(events))
         with kafka_outlet(self.settings.bootstrap, str(source.kafka_topic), PARTITIONS) as outlet:
             outlet.send(records, lambda record: None, Stop())
 
     def bring(self, what: str, events: Sequence[Event]) -> None:
+        records = [Record(str(n).encode(), _json(event), EVENT) for n, event in enumerate(events)]
+        self.bring_records(f"{len(events):,} {what}", records)
+
+    def bring_records(self, what: str, records: Iterable[Record]) -> None:
         with self.say(f"sending {what}, and streaming them into numbers"):
-            self.send(events)
+            self.send(records)
             self.stream()
 
     def stream(self) -> None:
@@ -90,7 +93,7 @@ class Stage:
 
         chosen = [self.views[view.name] for view in views] or list(self.views.values())
         with self.say("recomputing every day from the log, and publishing it (batch)"):
-            results = run(lambda: self.spark, self.settings, chosen, Asked(force=True))
+            results = run(lambda: self.spark, self.settings, chosen, Asked())
         held = [f"{one.view} {one.day}: {one.outcome}" for one in results if one.outcome != "published"]
         return [equal("days that batch did not publish", held or "none", "none")]
 
@@ -101,12 +104,12 @@ class Stage:
         with self.say(f"replaying history into a new version of {view.name} (Kappa)"):
             return self.rows(view, replay(self.spark, self.settings, self.views[view.name]))
 
-    def rows(self, view: View, version: Version | None = None) -> Answer:
+    def rows(self, view: View, version: Version | None = None, grain: str | None = None) -> Answer:
         """What a reader gets: keys and start of the window -> numbers."""
         from serving_layer.answer import ask
         from serving_layer.request import parse_request
 
-        rows = ask(self._reading(view, version), parse_request(view)).rows.to_pylist()
+        rows = ask(self._reading(view, version), parse_request(view, grain=grain)).rows.to_pylist()
         starts = ("window_start",) if rows and "window_start" in rows[0] else ()
         return {
             tuple(row[name] for name in (*view.keys, *starts)): {name: row[name] for name in view.measures}
@@ -156,9 +159,9 @@ class Stage:
             batch, kappa, true = self.rows(view), replayed[view.name], truths[view.name]
             checks.append(against_truth(f"batch: {view.name}", view, batch, true))
             checks.append(against_truth(f"Kappa: {view.name}", view, kappa, true))
-            checks.append(identical(f"Kappa and batch: {view.name}", view, kappa, batch))
+            checks.append(identical(f"batch and Kappa: {view.name}", view, batch, kappa))
             if streamed is None:
-                checks.append(identical(f"stream and batch: {view.name}", view, live[view.name], batch))
+                checks.append(identical(f"batch and stream: {view.name}", view, batch, live[view.name]))
         return checks
 
     def _reading(self, view: View, version: Version | None = None) -> Any:

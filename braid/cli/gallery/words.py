@@ -11,9 +11,9 @@ SENTENCES, MORE = 800, 400
 def play(stage: Stage) -> Played:
     stage.set(word_counts)
     first, more = data.sentences(SENTENCES, seed=1), data.sentences(MORE, seed=2)
-    stage.bring(f"{SENTENCES} sentences", first)
+    stage.bring("sentences", first)
     before = sum(row["times"] for row in stage.rows(word_counts).values())
-    stage.bring(f"{MORE} more", more)
+    stage.bring("more", more)
     truth = data.truth([*first, *more])
     checks = [
         equal(
