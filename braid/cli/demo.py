@@ -14,8 +14,10 @@ from braid.cli.demo_stage import Stage, make_stage, playing
 from braid.cli.demo_story import Check, story
 from braid.cli.output import Json, console, errors, mark, print_json
 from braid.cli.signals import stop_on_signals
-from braid.errors import CheckFailed
+from braid.errors import BraidError, CheckFailed
 from braid.settings import current_settings
+
+EVENTS = 20_000
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +29,7 @@ def demo(
         str | None, typer.Argument(help="An example to play instead: one of the gallery in docs/examples.")
     ] = None,
     json: Json = False,
-    events: Annotated[int, typer.Option(min=1000, help="How many different events to make up.")] = 20_000,
+    events: Annotated[int, typer.Option(min=1000, help="How many different events to make up.")] = EVENTS,
 ) -> None:
     """Play the whole story on this machine, and check each number.
 
@@ -42,6 +44,10 @@ def demo(
     if name is not None:
         from braid.cli.demo_gallery import play_example
 
+        if events != EVENTS:
+            raise BraidError(
+                f"--events {events} is for the whole story: example {name!r} brings its own. Leave it out."
+            )
         play_example(name, json)
         return
     # As on Ctrl-C: what was started is stopped before it ends.

@@ -1,7 +1,9 @@
 """`braid demo NAME`: one example on this machine, from its events to its numbers, checked against a naive truth."""
 
 import shutil
+import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +27,8 @@ EPOCH = timedelta(seconds=1)
 def play_example(name: str, json: bool) -> None:
     """Plays it and prints what came of it; exit code 1 if a number is not the true one."""
     play, started = play_of(name), time.monotonic()
+    # As on Ctrl-C: what was started is stopped before it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # What is done is said step by step; what the engine says of it would stand in between.
     logs.configure("warning", current_settings().log_format)
     home = current_settings().local_home() / "gallery" / name

@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from braid.cli.gallery import NAMES, play_of
@@ -58,4 +62,21 @@ def test_an_unknown_example_is_refused_with_the_one_that_was_meant(
     assert (
         "there is no example 'wrods'. Did you mean 'words'? The examples are: words, hashtags" in refused.err
     )
+    refused = braid("demo", "words", "--events", "2000")
+    assert refused.code == 2
+    assert "example 'words' brings its own. Leave it out." in refused.err
     assert not home.exists()
+
+
+@pytest.mark.soak
+def test_a_demo_of_an_example_says_what_it_found_and_leaves_nobody_behind(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("braid")), "demo", "words", "--json"]
+    environment = os.environ | {"BRAID_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ok"] is True
+    assert found["results"][0]["rows"][0][0] == "the"
+    assert "replaying history into a new version of word_counts (Kappa): " in done.stderr
+    processes = psutil.process_iter(["cmdline"])
+    assert [one for one in processes if str(tmp_path) in " ".join(one.info["cmdline"] or [])] == []
