@@ -31,13 +31,13 @@ def play(stage: Stage) -> Played:
         ),
         *stage.three_ways({actions_per_hour.name: data.truth([*online, *late])}),
     ]
-    return Played((_hours(before, after, actions_per_hour.source.zone),), tuple(checks))
+    return Played((_hours(before, after),), tuple(checks))
 
 
-def _hours(before: Answer, after: Answer, zone: object) -> Shown:
-    on_time, in_all = _by_hour(before), _by_hour(after)
+def _hours(before: Answer, after: Answer) -> Shown:
+    on_time, in_all, zone = _by_hour(before), _by_hour(after), actions_per_hour.source.zone
     rows = tuple(
-        (f"{start.astimezone(zone):%H:%M}", on_time[start], in_all[start] - on_time[start], in_all[start])  # type: ignore[arg-type]
+        (f"{start.astimezone(zone):%H:%M}", on_time[start], in_all[start] - on_time[start], in_all[start])
         for start in sorted(in_all)
     )
     columns = ("hour in Paris", "on time", "hours late", "times")

@@ -46,8 +46,8 @@ def play(stage: Stage) -> Played:
 
 def _busiest(rows: Answer) -> datetime:
     """When most people were there."""
-    (start,) = max(rows, key=lambda group: (rows[group]["requests"], group))
-    return start  # type: ignore[no-any-return]
+    start: datetime = max(rows, key=lambda group: (rows[group]["requests"], group))[0]
+    return start
 
 
 def _popular(stage: Stage, day: datetime) -> Shown:
