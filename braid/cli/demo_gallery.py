@@ -49,7 +49,7 @@ def play_example(name: str, json: bool) -> None:
 
 def _settings(home: Path) -> Settings:
     """As they are, but for a home and a broker of its own on ports that are free now."""
-    own = {"home": str(home), "kafka_bootstrap": "", "epoch": EPOCH, "definitions": "examples"}
+    own = {"home": str(home), "kafka_bootstrap": "", "epoch": EPOCH}
     ports = {name: _free_port() for name in ("kafka_port", "kafka_controller_port")}
     return current_settings().model_copy(update=own | ports)
 

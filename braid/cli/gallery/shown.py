@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from braid.cli.output import mark
@@ -84,22 +85,24 @@ def result_table(shown: Shown) -> Table:
         table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
     if shown.drawn and not shown.lines:
         table.add_column("")
-    largest = max(map(sum, _drawn(shown)), default=0.0) or 1.0
+    largest = max(map(sum if shown.stacked else max, _drawn(shown)), default=0.0) if shown.drawn else 0.0
     for row, values in zip(shown.rows, _drawn(shown), strict=True):
-        table.add_row(*map(text, row), *_bar(shown, values, WIDTH / largest))
+        table.add_row(*(escape(text(cell)) for cell in row), *_bar(shown, values, WIDTH / (largest or 1.0)))
     return table
 
 
 def check_table(checks: Iterable[Check]) -> Table:
     table = Table("check", "", "found", "true", title="against the truth", title_justify="left")
     for check in checks:
-        table.add_row(check.name, mark(check.ok), check.found, check.expected)
+        table.add_row(check.name, mark(check.ok), escape(check.found), escape(check.expected))
     return table
 
 
 def _plain(value: object) -> object:
     """Numbers stay numbers; money and times are text."""
-    return value if value is None or isinstance(value, bool | int | float) else text(value).replace(",", "")
+    if isinstance(value, Decimal):
+        return str(value)
+    return text(value) if isinstance(value, datetime) else value
 
 
 def _drawn(shown: Shown) -> list[list[float]]:
@@ -109,19 +112,6 @@ def _drawn(shown: Shown) -> list[list[float]]:
 def _bar(shown: Shown, values: Sequence[float], scale: float) -> tuple[str, ...]:
     if not values or shown.lines:
         return ()
-    if not shown.stacked:
-        return (
-            "\n".join(
-                f"[{colour}]{_blocks(value * scale)}[/]"
-                for colour, value in zip(COLOURS, values, strict=False)
-            ),
-        )
-    return (
-        "".join(
-            f"[{colour}]{_blocks(value * scale)}[/]" for colour, value in zip(COLOURS, values, strict=False)
-        ),
-    )
-
-
-def _blocks(length: float) -> str:
-    return "█" * (round(length) or (length > 0))
+    blocks = ("█" * (round(value * scale) or (value > 0)) for value in values)
+    coloured = (f"[{colour}]{block}[/]" for colour, block in zip(COLOURS, blocks, strict=False))
+    return (("" if shown.stacked else "\n").join(coloured),)
