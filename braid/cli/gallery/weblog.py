@@ -39,14 +39,14 @@ def play(stage: Stage) -> Played:
             }
         ),
     ]
-    days, busiest = sorted(start for (start,) in by_day), _busiest(stage.rows(health))
+    days, busiest = sorted(start for (start,) in by_day), _busiest(stage.rows(trending))
     results = (*(_popular(stage, day) for day in days), _trending(stage, busiest), _health(by_day))
     return Played(results, tuple(checks))
 
 
 def _busiest(rows: Answer) -> datetime:
-    """When most people were there."""
-    start: datetime = max(rows, key=lambda group: (rows[group]["requests"], group))[0]
+    """The window in which a page was viewed most."""
+    start: datetime = max(rows, key=lambda group: (rows[group]["views"], group))[-1]
     return start
 
 
@@ -59,7 +59,7 @@ def _popular(stage: Stage, day: datetime) -> Shown:
 
 
 def _trending(stage: Stage, start: datetime) -> Shown:
-    rows = stage.top(trending, "views", 3, "window", **_only(start, timedelta(minutes=1)))
+    rows = stage.top(trending, "views", 5, "window", **_only(start, timedelta(minutes=1)))
     local = start.astimezone(trending.source.zone)
     return Shown(
         f"trending in the five minutes from {local:%d %B, %H:%M}", ("page", "views"), rows, ("views",)
