@@ -74,6 +74,8 @@ def check_view(spark: "SparkSession", view: View) -> list[Problem]:
         steps.enrich(lookup)
     for name, sql in view.derive.items():
         steps.derive(name, sql)
+    for name, sql in view.each.items():
+        steps.each(name, sql)
     if view.where is not None:
         steps.condition("where", view.where)
     steps.keys_and_measures()
@@ -131,6 +133,13 @@ class _Steps:
         else:
             self._stand_in(name)
 
+    def each(self, name: str, sql: str) -> None:
+        if not self._try(f"each {name!r}", sql, array=True):
+            self._stand_in(name)
+            return
+        # Events without elements stay here, or nothing would be left to try what comes after.
+        self.events = self.events.selectExpr("*", f"explode_outer{as_one(sql)} as {quote(name)}")
+
     def condition(self, part: str, sql: str) -> None:
         self._try(part, sql, condition=True)
 
@@ -156,11 +165,11 @@ class _Steps:
     def _table_of(self, lookup: Lookup) -> "DataFrame":
         return read_lookup(self.spark, lookup, empty_base(self.spark))
 
-    def _try(self, part: str, sql: str, condition: bool = False) -> bool:
+    def _try(self, part: str, sql: str, condition: bool = False, array: bool = False) -> bool:
         """Whether the SQL works; what depends on a failure is not blamed a second time."""
         if self.failed.intersection(identifiers(sql)):
             return False
-        wrong = _trial(self.events, sql, condition)
+        wrong = _trial(self.events, sql, condition, array)
         if wrong:
             self._report(part, sql, *wrong)
         return wrong is None
@@ -175,7 +184,9 @@ class _Steps:
         self.problems.append(Problem(f"view {self.view.name!r}", part, sql, message, fix.rstrip(".")))
 
 
-def _trial(events: "DataFrame", sql: str, condition: bool = False) -> tuple[str, str] | None:
+def _trial(
+    events: "DataFrame", sql: str, condition: bool = False, array: bool = False
+) -> tuple[str, str] | None:
     """What is wrong with the SQL on these events, and the fix; None when nothing is."""
     from pyspark.errors import PySparkException
 
@@ -186,6 +197,8 @@ def _trial(events: "DataFrame", sql: str, condition: bool = False) -> tuple[str,
     found = types_of(tried)["_tried"]
     if condition and found != "boolean":
         return f"it is of type {found}, not boolean", "write a condition that is true or false for each event"
+    if array and not found.startswith("array<"):
+        return f"it is of type {found}, not an array", "write what gives an array, such as split(text, ' ')"
     if not tried._jdf.queryExecution().analyzed().deterministic():
         return "it gives another value each time it is computed", "use the event's own columns"
     try:

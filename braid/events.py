@@ -1,4 +1,4 @@
-"""From the log to the events of a view: enriched, derived, filtered. DataFrames in, DataFrames out."""
+"""From the log to the events of a view: enriched, derived, repeated, filtered. DataFrames in, DataFrames out."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +47,8 @@ def view_events(view: View, log: "DataFrame", table_of: TableOf) -> "DataFrame":
         events = enrich(events, lookup, table_of(lookup))
     for name, sql in used_derive(view).items():
         events = events.selectExpr("*", f"{as_one(sql)} as {quote(name)}")
+    for name, sql in view.each.items():
+        events = events.selectExpr("*", f"explode{as_one(sql)} as {quote(name)}")
     if view.where is not None:
         events = events.where(as_one(view.where))
     return events.selectExpr(*map(quote, event_columns(view)))

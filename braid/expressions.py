@@ -118,7 +118,8 @@ def require_per_event(sql: str, what: str) -> None:
         if call and word in _ROW_MAKERS:
             raise DefinitionError(
                 f"{what} is {sql!r}: {word} makes several events of one, which would be counted several times; "
-                "take one element with get(array, index) or element_at."
+                "take one element with get(array, index) or element_at, or measure every one with "
+                "each={'element': 'the array'}."
             )
 
 

@@ -51,7 +51,9 @@ def used_lookups(view: "View") -> "tuple[Lookup, ...]":
 def _needed(view: "View") -> set[str]:
     """Names of columns, in lower case as SQL compares them, from the results back to the source."""
     names = [*view.keys, *(column for measure in view.measures.values() for column in measure.columns)]
-    needed = _lowered([*names, *(identifiers(view.where) if view.where else ())])
+    # An array is needed whether its elements are used or not: it says how often an event counts.
+    sqls = [*view.each.values(), *filter(None, [view.where])]
+    needed = _lowered([*names, *(name for sql in sqls for name in identifiers(sql))])
     for name, sql in reversed(list(view.derive.items())):
         if name.lower() in needed:
             needed |= _lowered(identifiers(sql))
@@ -64,7 +66,9 @@ def _needed(view: "View") -> set[str]:
 def _events(view: "View") -> dict[str, Any]:
     """The part of the identity that says which events are measured, and as what."""
     source, needed = view.source, _needed(view)
-    return {
+    # Only where there is one: views that were deployed before there was such a field keep their fingerprints.
+    each = {"each": {name: normalize(sql) for name, sql in view.each.items()}} if view.each else {}
+    return each | {
         "algorithm": _ALGORITHM,
         "source": source.name,
         "event_time": source.event_time,

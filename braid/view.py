@@ -27,7 +27,7 @@ _EVENTS = count().state_name
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Events of `source`, enriched, derived, filtered, grouped by `keys` and `window`, and measured."""
+    """Events of `source`, enriched, derived, repeated, filtered, grouped by `keys` and `window`, and measured."""
 
     name: str
     source: Source
@@ -37,6 +37,8 @@ class View:
     where: str | None = None
     derive: Mapping[str, str] = field(default_factory=FrozenMap)
     enrich: tuple[Lookup, ...] = ()
+    # Name -> SQL of an array: the event is measured once for each element, which has that name.
+    each: Mapping[str, str] = field(default_factory=FrozenMap)
     mode: Literal["lambda", "kappa"] = "lambda"
     lateness: str = "10 minutes"
     # Policy, and no part of what the view is: not compared, not stored with what is deployed.
@@ -50,6 +52,7 @@ class View:
         self._check_parts()
         self._check_enrich()
         self._check_derive()
+        self._check_each()
         if self.where is not None:
             what = self._what("where")
             require_known(require_expression(self.where, what), self.columns, what)
@@ -70,7 +73,7 @@ class View:
         found: dict[str, str | None] = dict(self.source.columns)
         for lookup in self.enrich:
             found |= dict.fromkeys(lookup.added.values())
-        return FrozenMap(found | dict.fromkeys(self.derive))
+        return FrozenMap(found | dict.fromkeys((*self.derive, *self.each)))
 
     def _normalise(self) -> None:
         """One way to hold what can be written in several."""
@@ -90,7 +93,9 @@ class View:
             set_field(self, "lateness", format_duration(parse_duration(self.lateness)))
         except DefinitionError as error:
             raise self._error(f"lateness: {error}") from None
-        for name, example in (("measures", "{'hits': count()}"), ("derive", "{'path': 'lower(url)'}")):
+        for name, example in (
+            ("measures", "{'hits': count()}"), ("derive", "{'path': 'lower(url)'}"), ("each", "{'tag': 'tags'}"),
+        ):  # fmt: skip
             set_field(self, name, FrozenMap(require_mapping(getattr(self, name), self._what(name), example)))
 
     def _check_parts(self) -> None:
@@ -127,6 +132,11 @@ class View:
             self._require_new(name, known, "derived column", "choose another name")
             require_expression(sql, what)
             for early in identifiers(sql):
+                if early in self.each and "->" not in sql:
+                    raise DefinitionError(
+                        f"{what} is {sql!r}: {early!r} is not there yet: what is derived comes before each; compute "
+                        f"it there, as in each={{{early!r}: 'transform({self.each[early]}, x -> ...)'}}."
+                    )
                 if early in later:
                     raise DefinitionError(
                         f"{what} is {sql!r}: {early!r} is not there yet: columns are derived in order; move it before."
@@ -135,6 +145,20 @@ class View:
             require_per_event(sql, what)
             known[name] = "is derived as"
             later.remove(name)
+
+    def _check_each(self) -> None:
+        if len(self.each) > 1:
+            raise self._error(
+                f"each has {len(self.each)} arrays, {', '.join(map(repr, self.each))}: an event is repeated for the "
+                "elements of one. Combine them, as in each={'pair': 'arrays_zip(a, b)'}."
+            )
+        looked_up = (name for lookup in self.enrich for name in lookup.added.values())
+        known = dict.fromkeys((*self.source.columns, *looked_up, *self.derive), "the event has")
+        for name, sql in self.each.items():
+            what = self._what(f"each {name!r}")
+            self._require_new(name, known, "each", "choose another name")
+            require_known(require_expression(sql, what), known, what)
+            require_per_event(sql, what)
 
     def _check_keys(self) -> None:
         for key in self.keys:

@@ -115,6 +115,7 @@ def describe(view: View, states: "DataFrame") -> dict[str, Any]:
         "mode": view.mode,
         "enrich": [_lookup(lookup) for lookup in view.enrich],
         "derive": dict(view.derive),
+        "each": dict(view.each),
         "where": view.where,
         "window": _window(view.window),
         "keys": [{"key": key, "type": types[key]} for key in view.keys],

@@ -14,8 +14,10 @@ from braid.cli.demo_stage import Stage, make_stage, playing
 from braid.cli.demo_story import Check, story
 from braid.cli.output import Json, console, errors, mark, print_json
 from braid.cli.signals import stop_on_signals
-from braid.errors import CheckFailed
+from braid.errors import BraidError, CheckFailed
 from braid.settings import current_settings
+
+EVENTS = 20_000
 
 
 def register(app: typer.Typer) -> None:
@@ -23,8 +25,11 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
+    name: Annotated[
+        str | None, typer.Argument(help="An example to play instead: one of the gallery in docs/examples.")
+    ] = None,
     json: Json = False,
-    events: Annotated[int, typer.Option(min=1000, help="How many different events to make up.")] = 20_000,
+    events: Annotated[int, typer.Option(min=1000, help="How many different events to make up.")] = EVENTS,
 ) -> None:
     """Play the whole story on this machine, and check each number.
 
@@ -32,7 +37,19 @@ def demo(
     backfilled by Airflow, a restatement, a Kappa replay with parity, the accuracy report. Exit code 0 only if all
     numbers equal the generator's own record of what it sent. It works in a folder of its own below BRAID_HOME. On a
     terminal it serves on until Ctrl-C.
+
+    With a NAME it plays that example instead, in a minute or two: its events through batch, stream and Kappa, each
+    number compared with a naive truth. Example: `braid demo words`
     """
+    if name is not None:
+        from braid.cli.demo_gallery import play_example
+
+        if events != EVENTS:
+            raise BraidError(
+                f"--events {events} is for the whole story: example {name!r} brings its own. Leave it out."
+            )
+        play_example(name, json)
+        return
     # As on Ctrl-C: what was started is stopped before it ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()

@@ -96,7 +96,7 @@ def is_between(day: date, first: date | None, last: date | None) -> bool:
 
 def needs_spark(view: View) -> bool:
     """Whether only Spark can tell which events are measured, and under which keys."""
-    return view.where is not None or not set(view.keys) <= set(view.source.columns)
+    return view.where is not None or bool(view.each) or not set(view.keys) <= set(view.source.columns)
 
 
 def narrow_columns(view: View, arrival: str | None = None) -> list[str]:
@@ -116,7 +116,8 @@ def _taken(view: View, span: Span, arrival: str | None) -> str:
     came = f"epoch_us({_name(arrival)}::TIMESTAMPTZ)" if arrival else "epoch_us(_arrival)"
     order = "arrived, p, o" if arrival else "epoch, arrived, p, o"
     first_copy = (
-        "QUALIFY id IS NULL OR row_number() OVER (PARTITION BY day, id ORDER BY epoch, p, o) = 1"
+        # By rank: an event that counts once for each of its elements has several rows at one place.
+        "QUALIFY id IS NULL OR rank() OVER (PARTITION BY day, id ORDER BY epoch, p, o) = 1"
         if source.event_id
         else ""
     )

@@ -103,6 +103,25 @@ def causes(found: Comparison) -> dict[str, tuple[int, int]]:
     return {cause.name: (cause.groups, cause.events) for cause in found.causes}
 
 
+def test_an_event_with_several_elements_and_a_copy_of_it_are_compared_element_by_element(
+    spark: Any, settings: Settings, feed: Feed
+) -> None:
+    """Ingest let a copy pass: the stream counts its three elements twice, and the batch once."""
+    words = replace(
+        traffic, name="words", each={"word": "split(url, '-')"}, keys=("word",), measures={"hits": count()}
+    )
+    begin(feed, spark, settings, words)
+    feed.commit(events(DAY, 1, url="a-b-c"), 2)
+    feed.commit(events(DAY, 1, url="a-b-c") + events(DAY, 2, url="a"), 3)
+    feed.beat(4)
+    run_once(spark, settings, words)
+    report = compared(spark, settings, words, first=DAY, last=DAY)
+    (found,) = report.comparisons
+    assert (found.groups, found.different, found.events, found.twice) == (3, 3, 4, 3)
+    assert found.unexplained == 0
+    assert report.what_if.classic_lambda.events == 4
+
+
 @pytest.mark.soak
 def test_a_stream_without_copies_equals_the_batch_in_every_number(
     spark: Any, settings: Settings, feed: Feed

@@ -64,8 +64,9 @@ def test_a_definition_with_everything_has_no_problems(spark: Any, tmp_path: Path
             "first_tag": "get(tags, 0)",
             "odd": "bytes > 3 * usual",
         },
-        where="status < 400 and not coalesce(odd, false) or exists(tags, tag -> tag = 'x')",
-        keys=("path", "land"),
+        each={"part": "split(path, '/')"},
+        where="status < 400 and not coalesce(odd, false) or exists(tags, tag -> tag = 'x') or part = ''",
+        keys=("part", "land"),
         measures={"n": count(), "weight": sum_("weight")},
     )
     assert check(spark, collect([view], "here")) == []
@@ -90,6 +91,16 @@ def test_a_definition_with_everything_has_no_problems(spark: Any, tmp_path: Path
         ({"derive": {"n": "assert_true(bytes > 0)"}}, "derive 'n'", "is not true", "stop the stream"),
         ({"derive": {"n": "array(url)"}, "keys": ("n",)}, "keys", "array<string>", "derive a column"),
         ({"derive": {"n": "bytes * 1.5e0"}, "keys": ("n",)}, "keys", "double", "decimal"),
+        ({"each": {"n": "url"}}, "each 'n'", "of type string, not an array", "split(text"),
+        (
+            {"each": {"n": "map('a', url)"}},
+            "each 'n'",
+            "of type map<string,string>, not an array",
+            "split(text",
+        ),
+        ({"each": {"n": "split(url, '(')"}}, "each 'n'", "Unclosed group", "mend the pattern"),
+        ({"each": {"n": "array(tags)"}, "keys": ("n",)}, "keys", "array<string>", "derive a column"),
+        ({"each": {"n": "tags"}, "measures": {"x": sum_("n")}}, "measure 'x'", "string", "choose another"),
         (
             {"derive": {"n": "lower(url)"}, "measures": {"x": sum_("n")}},
             "measure 'x'",
@@ -106,7 +117,8 @@ def test_sql_that_spark_cannot_run_is_reported_at_its_place(
     assert message in problem.message
     assert "\n" not in problem.message
     assert fix in problem.fix
-    assert problem.sql is None or problem.sql in [*changes.get("derive", {}).values(), changes.get("where")]
+    sqls = [*changes.get("derive", {}).values(), *changes.get("each", {}).values(), changes.get("where")]
+    assert problem.sql is None or problem.sql in sqls
 
 
 def test_all_problems_are_reported_and_none_twice(spark: Any) -> None:

@@ -140,6 +140,14 @@ def test_classic_lambda_loses_what_crosses_midnight_and_counts_twice_what_is_ahe
     assert found.largest_error == 1.0
 
 
+def test_an_event_has_a_row_for_each_of_its_elements_and_its_copy_has_none() -> None:
+    """What a view repeats is at one place; a copy is at another."""
+    elements = [row(0, START, START, host=host) for host in ("a", "b", "b")]
+    copies = [one | {"_offset": 7} for one in elements]
+    with asked(view_of(tumbling("1 minute")), [*elements, *copies]) as found:
+        assert found.events == 3
+
+
 def test_a_copy_of_an_event_says_nothing_about_lateness() -> None:
     rows = [row(0, START, START), row(1, START, START + 60 * MINUTE, id="e0"), row(2, START, START, id=None)]
     with asked(view_of(tumbling("1 minute")), rows) as known:

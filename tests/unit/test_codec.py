@@ -34,6 +34,7 @@ everything = View(
         Lookup(table=known, on="host", columns=("seen",)),
     ),
     derive={"z": "lower(url)", "a": "z || land"},
+    each={"part": "split(a, '/')"},
     where="seen > 1 -- known ones\n and a != 'ü'",
     keys=("a", "status"),
     window=sliding("5 minutes", every="1 minute"),
@@ -130,9 +131,10 @@ def test_only_known_classes_are_built(kind: object) -> None:
         decode(changed(window={"is": kind}))
 
 
-def test_a_field_that_came_later_has_its_default() -> None:
+@pytest.mark.parametrize("later", ["lateness", "each"])
+def test_a_field_that_came_later_has_its_default(later: str) -> None:
     document = encode(known)
-    del document["view"]["lateness"]
+    del document["view"][later]
     assert decode(document) == known
 
 

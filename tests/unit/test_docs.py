@@ -137,12 +137,12 @@ def test_the_check_of_commands_can_fail(wrong: str) -> None:
     assert complaint(wrong) is not None
 
 
-@pytest.mark.parametrize("page", ["cli.md", "settings.md", "http.md"])
+@pytest.mark.parametrize("page", reference().GENERATED)
 def test_what_is_generated_names_no_folder_of_the_machine_that_wrote_it(page: str) -> None:
     assert str(DOCS.parent) not in reference().renewed(page)
 
 
-@pytest.mark.parametrize("page", ["cli.md", "settings.md", "http.md"])
+@pytest.mark.parametrize("page", reference().GENERATED)
 def test_what_is_generated_is_up_to_date(page: str) -> None:
     assert text_of(DOCS / "reference" / page) == reference().renewed(page), "run `python docs/generate.py`"
 

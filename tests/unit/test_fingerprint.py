@@ -24,6 +24,8 @@ view = View(
     measures={"hits": count(), "size": sum_("bytes"), "p95": quantile("bytes", 0.95)},
 )
 
+plain = View(name="plain", source=requests, measures={"n": count()})
+
 
 def other_source(**changes: Any) -> View:
     return replace(view, source=replace(requests, **changes))
@@ -101,8 +103,24 @@ def test_what_changes_only_the_presentation_keeps_the_stored_tables(presented: V
     assert state_fingerprint(presented) == state_fingerprint(view)
 
 
+def test_each_is_part_of_the_identity_and_only_where_there_is_one() -> None:
+    repeated = replace(view, each={"word": "split(url, '/')"})
+    for of in (fingerprint, state_fingerprint):
+        # As they were before views had such a field: what is deployed must not be replayed for it.
+        assert of(replace(view, each={})) == of(view)
+        assert of(repeated) != of(view)
+        assert of(replace(repeated, each={"word": "SPLIT(url,'/') -- words"})) == of(repeated)
+        assert of(replace(repeated, each={"word": "split(url, '.')"})) != of(repeated)
+    assert fingerprint(plain) == "33bd3cf1f290"
+
+
+def test_an_array_is_used_whether_its_elements_are_or_not() -> None:
+    alone = replace(plain, derive={"parts": "split(url, '/')"}, each={"part": "parts"})
+    assert used_columns(alone) == ("time", "url")
+    assert list(used_derive(alone)) == ["parts"]
+
+
 def test_fingerprints_are_the_same_in_every_process() -> None:
-    plain = View(name="plain", source=requests, measures={"n": count()})
     assert fingerprint(plain) == fingerprint(replace(plain))
     assert len(fingerprint(plain)) == 12
     assert int(fingerprint(plain), 16) >= 0

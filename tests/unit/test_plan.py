@@ -234,6 +234,7 @@ def test_results_that_only_braid_changed_are_said_to_be_so() -> None:
             replace(view, enrich=Lookup(table="a.csv", on="host", columns=("team",))),
             "enrich: nothing -> lookup 'a.csv'",
         ),
+        (replace(view, each={"part": "split(url, '/')"}), "each['part']: nothing -> \"split(url, '/')\""),
         (replace(view, mode="kappa"), "mode: 'lambda' -> 'kappa'"),
         (replace(view, lateness="1 hour"), "lateness: '10 minutes' -> '1 hour'"),
     ],

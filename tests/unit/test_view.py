@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import braid
-from braid import Lookup, Source, View, count, mean, session, sum_, tumbling
+from braid import Lookup, Source, View, count, max_, mean, session, sum_, tumbling
 from braid.errors import DefinitionError
 
 SCHEMA = (
@@ -71,6 +71,18 @@ def test_a_later_lookup_may_use_a_column_of_an_earlier_one() -> None:
         make(enrich=(countries, users))
 
 
+def test_an_element_may_be_filtered_grouped_and_measured_and_made_of_derived_columns() -> None:
+    view = make(
+        derive={"words": "split(url, '/')"},
+        each={"word": "words"},
+        where="word <> ''",
+        keys=("word",),
+        measures={"n": count(), "longest": max_("word")},
+    )
+    assert view.columns["word"] is None
+    assert view.each == {"word": "words"}
+
+
 def test_the_types_of_derived_columns_are_left_to_spark() -> None:
     assert make(derive={"size": "cast(url as bigint)"}, measures={"total": sum_("size")}).measures
 
@@ -118,6 +130,19 @@ def test_the_types_of_derived_columns_are_left_to_spark() -> None:
         ({"derive": {"a": "b || 'x'", "b": "url"}}, "'b' is not there yet", "move it before"),
         ({"derive": {"a": "rand()"}}, "rand", "the event's own columns"),
         ({"derive": {"country": "url"}, "enrich": users}, "'country'", "choose another name"),
+        ({"derive": {"a": "explode(tags)"}}, "explode", "each={'element'"),
+        ({"each": ["tags"]}, "['tags']", "{'tag': 'tags'}"),
+        ({"each": {"a": "tags", "b": "tags"}}, "'a', 'b'", "arrays_zip"),
+        ({"each": {"url": "tags"}}, "'url'", "choose another name"),
+        ({"each": {"window_end": "tags"}}, "'window_end'", "choose another name"),
+        ({"each": {"tag": "tgs"}}, "'tgs'", "Did you mean 'tags'"),
+        ({"each": {"tag": "explode(tags)"}}, "explode", "each={'element'"),
+        ({"each": {"tag": "shuffle(tags)"}}, "shuffle", "the event's own columns"),
+        (
+            {"each": {"tag": "tags"}, "derive": {"a": "lower(tag)"}},
+            "'tag' is not there yet",
+            "transform(tags",
+        ),
         ({"enrich": "users.csv"}, "'users.csv'", "Lookup(...)"),
         ({"enrich": Lookup(table="t", on="nope", columns="x")}, "'nope'", "The columns are: id"),
         ({"enrich": Lookup(table="t", on="ratio", columns="x")}, "double", "cast(ratio"),
