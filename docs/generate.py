@@ -215,11 +215,19 @@ def _shown(parameter: inspect.Parameter) -> str:
     return f"{text} = {'...' if default.startswith('<') else default}"
 
 
+def decisions_reference() -> str:
+    """Every decision by its title."""
+    pages = sorted((REFERENCE.parent / "adr").glob("[0-9]*.md"))
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in pages]
+    return "".join(f"- [{title}]({page.name})\n" for page, title in zip(pages, titles, strict=True))
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "cli.md": cli_reference,
     "settings.md": settings_reference,
     "http.md": http_reference,
     "python.md": python_reference,
+    "../adr/index.md": decisions_reference,
 }
 
 

@@ -113,8 +113,9 @@ def navigation(pages: list[str]) -> list[dict[str, Any]]:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lets links out of docs/ lead to the page that shows the source."""
+    """Lets links out of docs/ lead to the page that shows the source, and those to the notebook to its page."""
     here = posixpath.dirname(page.file.src_uri)
+    markdown = markdown.replace("explore.ipynb)", "explore.md)")
 
     def moved(link: re.Match[str]) -> str:
         path = _outside(page.file.src_uri, link["target"])

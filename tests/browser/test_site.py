@@ -66,6 +66,12 @@ def test_drawings_follow_the_colours_of_the_page(pages: Open, scheme: str) -> No
     assert abs(brightness(page.evaluate(ink)) - brightness(page.evaluate(paper))) > 120
 
 
+def test_charts_of_the_notebook_are_drawn(pages: Open) -> None:
+    page = pages("explore", 390)
+    expect(page.locator(".chart .bars .point").first).to_be_visible()
+    assert page.locator(".chart .main-svg").count() >= 2
+
+
 def brightness(colour: str) -> float:
     """Of "rgb(1, 2, 3)", from 0 to 255."""
     red, green, blue = (float(each) for each in colour.split("(")[1].rstrip(")").split(",")[:3])
