@@ -118,7 +118,7 @@ def _wrong(program: str, words: list[str]) -> str | None:
     if program == "braid":
         return wrong_command(words)
     if program == "make" and words:
-        targets = re.findall(r"^([a-z]+):", text_of(ROOT / "Makefile"), re.MULTILINE)
+        targets = re.findall(r"^([\w-]+):", text_of(ROOT / "Makefile"), re.MULTILINE)
         return None if words[0] in targets else f"make has no target {words[0]!r}"
     if program.endswith(("python", "python3")) and words:
         name = words[1] if words[0] == "-m" else words[0]
