@@ -32,7 +32,7 @@ LAMBDA = View(
     measures={"hits": count(), "volume": sum_("bytes"), "visitors": approx_distinct("host")},
 )  # fmt: skip
 KAPPA = replace(LAMBDA, name="by_stream", mode="kappa")
-COMMITS = 60
+COMMITS = 20
 LATE, COPIES = 10, 1_000
 
 
@@ -53,15 +53,21 @@ class Course:
             self.streamed(view)
 
     def commit(self, first: int, number: int, at: timedelta, spread: timedelta) -> None:
-        self.made.commit(first, number, self.epoch, at, spread)
-        self.epoch += 1
+        """Some events in an epoch of their own, which is closed."""
+        self.append(first, number, at, spread)
         self.made.close(self.epoch)
+        self.epoch += 1
+
+    def append(self, first: int, number: int, at: timedelta, spread: timedelta) -> None:
+        self.made.commit(first, number, self.epoch, at, spread)
         self.epoch += 1
 
     def live(self) -> None:
         each, share = self.events // COMMITS, timedelta(days=self.days) / COMMITS
         for number in range(COMMITS):
-            self.commit(LATE + number * each, each, number * share, share)
+            self.append(LATE + number * each, each, number * share, share)
+        self.made.close(self.epoch)
+        self.epoch += 1
 
     def streamed(self, view: View) -> float:
         return timed(lambda: stream(self.spark, [view], self.settings, only=True, once=True, clock=self.now))

@@ -55,7 +55,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
         "BRAID_KAFKA_CONTROLLER_PORT": str(free_port()),
         "BRAID_SPARK_MASTER": "local[2]",
         "BRAID_SPARK_MEMORY": "1g",
-        "COLUMNS": "100",
+        "COLUMNS": "110",
         "PYTHONIOENCODING": "utf-8",
     }
     yield variables
