@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo chromium test soak s3 lint format lock clean
+.PHONY: help preflight setup demo chromium test soak s3 docs lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -49,6 +49,10 @@ soak: setup s3 chromium ## run the long tests: whole engines started and killed,
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
 	@$(BIN)/python -m infra.jars s3 s3proxy
 
+docs: setup ## build the documentation's site into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
 lint: setup ## ruff, mypy and the import boundaries
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -65,5 +69,5 @@ lock: setup ## resolve pyproject.toml anew into requirements.lock
 
 clean: ## remove what set-up and runs made (.venv, .braid, caches)
 	@if [ -x $(BIN)/braid ]; then $(BIN)/braid broker stop; $(BIN)/braid cluster stop; fi
-	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info spark-warehouse
+	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build site *.egg-info spark-warehouse
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

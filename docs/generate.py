@@ -1,8 +1,9 @@
-"""Writes the parts of the documents that the code already knows: commands, settings, the API, and the examples.
+"""Writes the parts of the documents that the code already knows: commands, settings, APIs, tables, examples.
 
 `python docs/generate.py` renews what stands between the marks in the files; a test fails when they have grown old.
 """
 
+import inspect
 import json
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from pydantic import SecretStr
 
+import braid
 from braid.cli.app import app
 from braid.cli.gallery import NAMES
 from braid.durations import format_duration
@@ -174,25 +176,154 @@ def _example(name: str) -> Callable[[], str]:
     return lambda: definitions(f"{name}.py", *more)
 
 
+def python_reference() -> str:
+    """Every name that `braid` offers, by what it is for: how it is called, and what it says of itself."""
+    sections: dict[str, list[str]] = {title: [] for title in PARTS.values()}
+    for name in braid.__all__:
+        sections[PARTS[_part(getattr(braid, name))]].append(_name(name, getattr(braid, name)))
+    return "\n".join(text for title, found in sections.items() for text in (f"## {title}\n", *found)) + "\n"
+
+
+PARTS = {
+    "Source": "Definitions",
+    "measures": "Measures",
+    "windows": "Windows",
+    "gates": "Expectations",
+    "served": "Reading in Spark",
+    "refused": "Refused measures",
+}
+
+
+def _part(found: Any) -> str:
+    module = found.__module__.split(".")
+    kind = "Source" if module[-1] in ("source", "view", "lookup") else module[1]
+    return "refused" if "refused" in module else kind
+
+
+def _name(name: str, found: Any) -> str:
+    text = inspect.getdoc(found) or ""
+    if _part(found) == "refused":
+        return f"- `{name}`: {text.removeprefix(f'{name}: ')}"
+    return "\n".join([f"### {name}", "", "```text", _signature(name, found), "```", "", text, ""])
+
+
+def _signature(name: str, found: Any) -> str:
+    """On one line if it fits, else an argument a line."""
+    signature = inspect.signature(found)
+    arguments = [_shown(one) for one in signature.parameters.values()]
+    keywords = [one.kind is one.KEYWORD_ONLY for one in signature.parameters.values()]
+    if any(keywords):
+        arguments.insert(keywords.index(True), "*")
+    line = f"{name}({', '.join(arguments)})"
+    return line if len(line) < 90 else f"{name}(\n" + "".join(f"    {one},\n" for one in arguments) + ")"
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    annotation = inspect.formatannotation(parameter.annotation).strip("'")
+    text = f"{parameter.name}: {re.sub(r'[a-z_]+[.](?=[A-Za-z_.]*[A-Z])', '', annotation)}"
+    text = re.sub(r"Optional\[(.*)\]$", r"\1 | None", text.replace("datetime.timedelta", "timedelta"))
+    if parameter.default is parameter.empty:
+        return text
+    default = repr(parameter.default)
+    return f"{text} = {'...' if default.startswith('<') else default}"
+
+
+def decisions_reference() -> str:
+    """Every decision by its title."""
+    pages = sorted((REFERENCE.parent / "adr").glob("[0-9]*.md"))
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in pages]
+    return "".join(f"- [{title}]({page.name})\n" for page, title in zip(pages, titles, strict=True))
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "cli.md": cli_reference,
     "settings.md": settings_reference,
     "http.md": http_reference,
+    "python.md": python_reference,
+    "../adr/index.md": decisions_reference,
     **{f"../examples/{name}.md": _example(name) for name in NAMES},
 }
 
 
-def renewed(name: str) -> str:
+# What a column holds, beside those that the definition names itself.
+MEANINGS = {
+    "_partition": "where the record came from: the Kafka partition, a number for the file, or -1 for the inbox",
+    "_offset": "its number there: offset, line, or a running number",
+    "_arrival": "when the record reached the broker, or ingest",
+    "_epoch": "the ingest interval in which it was committed",
+    "_error": "why it was rejected; null if it was accepted",
+    "_raw": "the record's bytes, only if it was rejected",
+    "epoch": "the log's epoch of these events",
+    "through": "the last epoch that this day covers",
+    "day": "the events' day in the source's time zone",
+    "pane": "the start of the pane",
+    "first": "the first event of the partial session",
+    "last": "its last event",
+    "_late": "how many of the events came after their window was final",
+    "at": "when the comparison was made",
+    "version": "the version of the view that was compared",
+    "cut": "the epoch up to which both sides were read",
+    "holds": "whether every difference was explained, and none larger than is allowed",
+    "groups": "how many panes or sessions with their keys there are",
+    "equal": "how many of them are equal in every number",
+    "unexplained": "how many differ and no cause explains it",
+    "largest_error": "the largest relative error of a number",
+    "report": "the whole report, as JSON",
+}
+
+
+def tables_reference(spark: Any) -> str:
+    """The columns of every table that Braid writes, with the types that Spark gives them."""
+    from braid.check import compiled_states
+    from braid.events import log_ddl
+    from braid.view_tables import base_columns, tail_columns
+    from examples.weblog import page_traffic, requests, visits
+    from serving_layer.accuracy.history import kept_schema
+
+    fields = dict(part.strip().split(" ", 1) for part in log_ddl(requests).split(","))
+    parts = [
+        _columns(
+            "The log of `requests`", {name.strip("`"): kind for name, kind in fields.items()}, "the event's"
+        )
+    ]
+    ours = {"epoch": "timestamp", "through": "timestamp", "_late": "bigint"}
+    for view, what in ((page_traffic, "windows"), (visits, "sessions")):
+        states = {field.name: field.dataType.simpleString() for field in compiled_states(spark, view).schema}
+        for table, names in (("tail", tail_columns(view)), ("base", base_columns(view))):
+            types = {name: (states | ours)[name] for name in names}
+            own = {name: "a key" if name in view.keys else "a state" for name in names}
+            parts.append(_columns(f"The {table} of `{view.name}` ({what})", types, own))
+    kinds = {field.name: str(field.type) for field in kept_schema()}
+    parts.append(_columns("What comparisons have found", kinds, ""))
+    return "\n".join(parts)
+
+
+def _columns(title: str, types: dict[str, str], own: dict[str, str] | str) -> str:
+    rows = [f"| `{name}` | `{kind}` | {_meaning(name, own)} |" for name, kind in types.items()]
+    return "\n".join([f"## {title}", "", "| column | type | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _meaning(name: str, own: dict[str, str] | str) -> str:
+    return MEANINGS.get(name) or (own[name] if isinstance(own, dict) else own) or MEANINGS[name]
+
+
+def renewed(name: str, text: str | None = None) -> str:
     """A page as it should be: its own text around what is generated."""
     before, rest = (REFERENCE / name).read_text().split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{GENERATED[name]()}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{text or GENERATED[name]()}\n{END}{after}"
 
 
 def main() -> None:
+    from braid.spark import spark_session
+
     for name in GENERATED:
         (REFERENCE / name).write_text(renewed(name))
-    print(f"renewed {', '.join(GENERATED)} in {REFERENCE}", file=sys.stderr)
+    # Only Spark knows the types of states.
+    spark = spark_session(Settings(spark_master="local[1]", spark_memory="1g"), "docs")
+    (REFERENCE / "tables.md").write_text(renewed("tables.md", tables_reference(spark)))
+    spark.stop()
+    print(f"renewed {', '.join(GENERATED)} and tables.md in {REFERENCE}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from braid.delta_tables import open_table
 from braid.object_store import delta_address, delta_options
@@ -13,6 +13,9 @@ from braid.settings import Settings
 from serving_layer.accuracy.documents import document
 from serving_layer.accuracy.headline import streamed
 from serving_layer.accuracy.values import Report
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,32 @@ class Kept:
         return self.equal / self.groups if self.groups else 1.0
 
 
-def keep(settings: Settings, report: Report) -> None:
+def kept_schema() -> "pa.Schema":
+    """The columns of the table of comparisons."""
     import pyarrow as pa
-    from deltalake import write_deltalake
 
-    found = streamed(report)
     instant = pa.timestamp("us", "UTC")
-    schema = pa.schema(
+    return pa.schema(
         [
             ("at", instant), ("version", pa.int64()), ("cut", instant), ("holds", pa.bool_()), ("groups", pa.int64()),
             ("equal", pa.int64()), ("unexplained", pa.int64()), ("largest_error", pa.float64()),
             ("report", pa.string()),
         ]
     )  # fmt: skip
+
+
+def keep(settings: Settings, report: Report) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    found = streamed(report)
     row = {
         "at": report.at, "version": report.version, "cut": report.cut, "holds": report.holds, "groups": found.groups,
         "equal": found.equal, "unexplained": sum(one.unexplained for one in report.comparisons),
         "largest_error": max((day.largest_error for day in found.days), default=0.0),
         "report": json.dumps(document(report)),
     }  # fmt: skip
-    place, rows = _table(settings, report.view), pa.Table.from_pylist([row], schema)
+    place, rows = _table(settings, report.view), pa.Table.from_pylist([row], kept_schema())
     write_deltalake(delta_address(place), rows, mode="append", storage_options=delta_options(place))
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
@@ -26,7 +27,8 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 # What stands between backticks or in a shell's fence and begins with the command's name.
-INLINE = re.compile(r"(?<!`)`(braid [^`\n]+)`")
+INLINE = re.compile(r"(?<!`)`((?:braid|make|python -m|python docs/) ?[^`\n]+)`")
+SHELLS = ("console", "bash", "sh")
 
 
 class Fence(NamedTuple):
@@ -63,38 +65,82 @@ def fences_of(*kinds: str) -> list[Fence]:
     return [fence for page in PAGES for fence in fences(page) if fence.kind in kinds]
 
 
+def typed(fence: Fence) -> list[str]:
+    """The commands of a shell's fence, each on one line; of a console's, what stands behind the prompts."""
+    without_files = re.sub(r"(<<'?(\w+)'?)\n.*?^\2$", r"\1", fence.body, flags=re.MULTILINE | re.DOTALL)
+    lines = re.sub(r"\\\n\s*", "", without_files).splitlines()
+    if fence.kind == "console":
+        return [line[2:] for line in lines if line.startswith("$ ")]
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
 def shown_commands() -> list[tuple[str, str]]:
     """(page, command) of everything that a reader could type."""
     found = []
     for page in PAGES:
         found += [(name_of(page), command) for command in INLINE.findall(FENCE.sub("", text_of(page)))]
-        for fence in fences(page):
-            lines = fence.body.splitlines()
-            if fence.kind == "console":
-                lines = [line[2:] for line in lines if line.startswith("$ ")]
-            if fence.kind in ("console", "bash", "sh"):
-                found += [(name_of(page), line) for line in lines if line.startswith("braid ")]
+        found += [
+            (name_of(page), command)
+            for fence in fences(page)
+            if fence.kind in SHELLS
+            for command in typed(fence)
+        ]
     return found
 
 
-def complaint(command: str) -> str | None:
-    """What is wrong with a command line, by the tree of commands; None if nothing is."""
-    for part in re.split(r"&&|\|", command):
-        words = shlex.split(part.strip(), comments=True)
-        here = next(found for path, found in reference().commands() if path == ("braid",))
-        rest = words[1:]
-        while rest and rest[0] in getattr(here, "commands", {}):
-            here = here.commands[rest.pop(0)]
-        if reference().is_group(here):
-            # Only the quarantine has a command that may be left out.
-            if words[1:2] != ["quarantine"]:
-                if rest and rest[0] != "--help" and rest[0] != "COMMAND":
-                    return f"{rest[0]!r} is not a command"
-                continue
-            here = here.commands["show"]
-        if problem := wrong_options(here, rest):
-            return problem
+def simple_commands(line: str) -> Iterator[list[str]]:
+    """The words of each command of a line, without what is redirected and the variables that are set before it."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;<>")
+    lexer.whitespace_split, lexer.commenters = True, "#"
+    words: list[str] = []
+    redirected = False
+    for word in [*lexer, ";"]:
+        if set(word) <= set("&|;"):
+            if words:
+                yield words
+            words = []
+        elif set(word) <= set("<>"):
+            redirected = True
+        elif redirected:
+            redirected = False
+        elif words or not re.match(r"\w+=", word):
+            words.append(word)
+
+
+def complaint(line: str) -> str | None:
+    """What is wrong with a line for the shell; None if nothing is."""
+    found = (one for words in simple_commands(line) if (one := _wrong(words[0], words[1:])))
+    return next(found, None)
+
+
+def _wrong(program: str, words: list[str]) -> str | None:
+    """Braid's own commands, make's targets and Python's modules and files are known; other programs are others'."""
+    if program == "braid":
+        return wrong_command(words)
+    if program == "make" and words:
+        targets = re.findall(r"^([\w-]+):", text_of(ROOT / "Makefile"), re.MULTILINE)
+        return None if words[0] in targets else f"make has no target {words[0]!r}"
+    if program.endswith(("python", "python3")) and words:
+        name = words[1] if words[0] == "-m" else words[0]
+        path = ROOT / (name if name.endswith(".py") else name.replace(".", "/") + ".py")
+        ours = name.split(".")[0].split("/")[0] in ("bench", "docs", "braid", "infra", "examples")
+        return f"there is no {name}" if ours and not path.exists() else None
     return None
+
+
+def wrong_command(rest: list[str]) -> str | None:
+    """What is wrong with the words behind `braid`, by the tree of commands."""
+    here = next(found for path, found in reference().commands() if path == ("braid",))
+    first = rest[:1]
+    while rest and rest[0] in getattr(here, "commands", {}):
+        here, rest = here.commands[rest[0]], rest[1:]
+    if reference().is_group(here):
+        # Only the quarantine has a command that may be left out.
+        if first != ["quarantine"]:
+            wrong = rest and rest[0] not in ("--help", "COMMAND")
+            return f"{rest[0]!r} is not a command" if wrong else None
+        here = here.commands["show"]
+    return wrong_options(here, rest)
 
 
 def wrong_options(command: Any, words: list[str]) -> str | None:
@@ -118,6 +164,17 @@ def test_there_are_commands_to_check() -> None:
     assert len(shown_commands()) > 50
 
 
+@pytest.mark.parametrize("fence", fences_of(*SHELLS), ids=lambda fence: fence.page)
+def test_what_is_typed_is_a_shells_language(fence: Fence) -> None:
+    done = subprocess.run(
+        ["bash", "-n"],
+        input="\n".join(typed(fence)) if fence.kind == "console" else fence.body,
+        check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert typed(fence), "a fence of commands has one"
+
+
 @pytest.mark.parametrize(("page", "command"), sorted(set(shown_commands())))
 def test_a_command_that_is_shown_exists_with_its_options(page: str, command: str) -> None:
     assert complaint(command) is None
@@ -131,6 +188,11 @@ def test_a_command_that_is_shown_exists_with_its_options(page: str, command: str
         "braid broker restart",
         "braid show one two",
         "braid log a && braid fly",
+        "export A=1; BRAID_HOME=x braid fly > file",
+        "braid query page_traffic --json | braid fly",
+        "make fly",
+        "python -m bench.fly",
+        ".venv/bin/python docs/fly.py",
     ],
 )
 def test_the_check_of_commands_can_fail(wrong: str) -> None:
@@ -242,6 +304,14 @@ def code() -> str:
     layers = ("braid", "speed_layer", "infra")
     lines = " ".join(text_of(file) for layer in layers for file in sorted((ROOT / layer).rglob("*.py")))
     return re.sub(r'"\s+f?"', "", lines)
+
+
+def test_a_test_that_is_named_exists() -> None:
+    tests = " ".join(text_of(file) for file in sorted((ROOT / "tests").rglob("*.py")))
+    named = {(name_of(page), name) for page in PAGES for name in re.findall(r"`(test_\w+)`", text_of(page))}
+    assert len(named) > 10
+    for page, name in named:
+        assert f"def {name}(" in tests, f"{page}: {name}"
 
 
 def test_messages_in_the_operations_guide_are_those_of_the_code() -> None:
