@@ -49,7 +49,13 @@ def play_example(name: str, json: bool) -> None:
 
 def _settings(home: Path) -> Settings:
     """As they are, but for a home and a broker of its own on ports that are free now."""
-    own = {"home": str(home), "kafka_bootstrap": "", "epoch": EPOCH}
+    own = {
+        "home": str(home),
+        "kafka_bootstrap": "",
+        "kafka_security": "PLAINTEXT",
+        "kafka_nodes": 1,
+        "epoch": EPOCH,
+    }
     ports = {name: _free_port() for name in ("kafka_port", "kafka_controller_port")}
     return current_settings().model_copy(update=own | ports)
 
@@ -58,17 +64,17 @@ def _settings(home: Path) -> Settings:
 def _stage(settings: Settings) -> Iterator[Stage]:
     """From here to the end of the block; nobody is left behind."""
     from braid.spark import spark_session
-    from infra import broker as embedded
+    from infra import brokers
 
-    node = embedded.embedded_broker(settings)
+    cluster = brokers.embedded_cluster(settings)
     try:
         with _step("starting Kafka and Spark"):
-            embedded.start(node)
+            brokers.start(cluster)
             spark = spark_session(settings, "braid-demo")
         yield Stage(spark, settings, _step)
         spark.stop()
     finally:
-        embedded.stop(node)
+        brokers.stop(cluster)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class Stage:
     def send(self, records: Iterable[Record]) -> None:
         """To the topic of the example's source, in this order."""
         source = next(iter(self.views.values())).source
-        with kafka_outlet(self.settings.bootstrap, str(source.kafka_topic), PARTITIONS) as outlet:
+        with kafka_outlet(self.settings, str(source.kafka_topic), PARTITIONS) as outlet:
             outlet.send(records, lambda record: None, Stop())
 
     def bring(self, what: str, events: Sequence[Event]) -> None:
