@@ -12,7 +12,7 @@ from pathlib import Path
 from braid.errors import BraidError
 from infra.airflow_api import Api
 from infra.airflow_files import HOST, LocalAirflow, prepare
-from infra.airflow_processes import PARTS, WORKER, airflow_program, leader, ours, spawn, spawn_worker
+from infra.airflow_processes import PARTS, STANDBY, airflow_program, leader, ours, spawn, spawn_standby
 from infra.broker import port_is_taken
 from infra.marked import end
 
@@ -76,7 +76,7 @@ def start(
         say(f"starting Airflow on {airflow.address}")
         try:
             children = {part: spawn(airflow, part, environment) for part in PARTS}
-            spawn_worker(airflow, environment)
+            spawn_standby(airflow, environment)
             started = _ready(airflow, _wait_until_healthy(airflow, children), unpause)
         except BaseException:
             # Also on Ctrl-C: what was started here and does not answer must not stay behind.
@@ -99,7 +99,7 @@ def stop(airflow: LocalAirflow) -> bool:
 
 def status(airflow: LocalAirflow) -> Status:
     found = ours(airflow)
-    processes = {part: leader(found, part) for part in (*PARTS, WORKER)}
+    processes = {part: leader(found, part) for part in (*PARTS, STANDBY)}
     running = all(processes[part] for part in PARTS)
     health = Api(airflow).health() if running else {}
     return Status(

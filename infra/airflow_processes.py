@@ -21,7 +21,7 @@ PARTS = {
 
 
 # Beside Airflow: a Spark that runs already, so that no task has to start one. Tasks do without it if it is gone.
-WORKER = "worker"
+STANDBY = "standby"
 
 
 def airflow_program() -> str:
@@ -33,10 +33,10 @@ def spawn(airflow: LocalAirflow, part: str, environment: Mapping[str, str]) -> "
     return _spawn(airflow, part, (airflow_program(), *PARTS[part]), environment, airflow.folder)
 
 
-def spawn_worker(airflow: LocalAirflow, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """In the folder where tasks run their commands, which must be the same for the worker to take them."""
+def spawn_standby(airflow: LocalAirflow, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """In the folder where tasks run their commands, which must be the same for the standby to take them."""
     braid = str(Path(sys.executable).with_name("braid"))
-    return _spawn(airflow, WORKER, (braid, "worker"), environment, Path.cwd())
+    return _spawn(airflow, STANDBY, (braid, "standby"), environment, Path.cwd())
 
 
 def _spawn(

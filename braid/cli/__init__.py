@@ -13,7 +13,7 @@ EXIT_DEFECT = 70
 
 
 def main() -> None:
-    """Runs the command line, here or in a worker that has Spark running."""
+    """Runs the command line, here or in a standby that has Spark running."""
     from braid.cli.forward import forwarded
 
     code = forwarded(sys.argv[1:])

@@ -21,7 +21,7 @@ COMMANDS = (
     "batch",
     "compare",
     "airflow",
-    "worker",
+    "standby",
     "query",
     "serve",
     "sql",

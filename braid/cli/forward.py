@@ -1,4 +1,4 @@
-"""Gives a command that needs Spark, and ends by itself, to the worker that has Spark running, where there is one."""
+"""Gives a command that needs Spark, and ends by itself, to the standby that has Spark running, where there is one."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ FORWARDED = (
     ("kappa", "replay"),
     ("maintain",),
 )
-# As for an error that nobody foresaw: what the worker left undone may be done by trying again.
-EXIT_WORKER_GONE = 70
+# As for an error that nobody foresaw: what the standby left undone may be done by trying again.
+EXIT_STANDBY_GONE = 70
 
 
 def forwarded(arguments: Sequence[str]) -> int | None:
-    """The exit code of a command that a worker has run; None when it is to be run here.
+    """The exit code of a command that a standby has run; None when it is to be run here.
 
     A person at a terminal runs it here: progress, colours and Ctrl-C are worth more than ten seconds.
     """
@@ -48,7 +48,7 @@ def is_forwarded(arguments: Sequence[str]) -> bool:
 
 
 def address(settings: Settings) -> Path:
-    """Where the worker of a home listens. Not within the home: the name of a socket may have 100 bytes at most."""
+    """Where the standby of a home listens. Not within the home: the name of a socket may have 100 bytes at most."""
     home = hashlib.sha256(settings.location().encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"braid-{os.getuid()}-{home}.sock"
 
@@ -63,20 +63,20 @@ def circumstances(settings: Settings) -> dict[str, str]:
     return {"settings": hashlib.sha256(text.encode()).hexdigest(), "folder": os.getcwd()}
 
 
-def _asked(worker: Path, request: dict[str, object]) -> int | None:
+def _asked(standby: Path, request: dict[str, object]) -> int | None:
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            if worker.stat().st_uid != os.getuid():
+            if standby.stat().st_uid != os.getuid():
                 return None
-            connection.connect(str(worker))
-            # The worker writes to where this command would.
+            connection.connect(str(standby))
+            # The standby writes to where this command would.
             socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], [1, 2])
         except OSError:
             return None
         with connection.makefile("r") as answers:
             line = answers.readline()
     if not line:
-        print(f"error: the worker that ran this command is gone: {worker}. Try it again.", file=sys.stderr)
-        return EXIT_WORKER_GONE
+        print(f"error: the standby that ran this command is gone: {standby}. Try it again.", file=sys.stderr)
+        return EXIT_STANDBY_GONE
     answer = json.loads(line)
     return None if "refused" in answer else int(answer["exit"])

@@ -1,4 +1,4 @@
-"""A worker runs commands for others with the Spark that it has: what they see is what they would have seen."""
+"""A standby runs commands for others with the Spark that it has: what they see is what they would have seen."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from braid.cli.forward import address
-from braid.cli.worker import STALE
+from braid.cli.standby import STALE
 from braid.settings import Settings
 from tests.faults.stage import BRAID, Command
 from tests.waiting import until
@@ -30,7 +30,7 @@ while pathlib.Path("block").exists():
 
 
 class Office:
-    """A home with a worker, and commands that are given to it."""
+    """A home with a standby, and commands that are given to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,8 +42,8 @@ class Office:
             "BRAID_SPARK_MEMORY": "1g",
         }
         os.chdir(folder)
-        self.worker = Command("worker", environment=self.environment)
-        self.worker.wait_for("worker started")
+        self.standby = Command("standby", environment=self.environment)
+        self.standby.wait_for("standby started")
 
     def define(self, view: str, before: str = "") -> None:
         (self.folder / "office_definitions.py").write_text(before + DEFINITIONS.format(view=view))
@@ -55,11 +55,11 @@ class Office:
         )
 
     def taken(self) -> int:
-        """How many commands the worker has run."""
-        return sum("  exit=" in line for line in self.worker.lines)
+        """How many commands the standby has run."""
+        return sum("  exit=" in line for line in self.standby.lines)
 
     def java(self) -> list[int]:
-        children = psutil.Process(self.worker.process.pid).children(recursive=True)
+        children = psutil.Process(self.standby.process.pid).children(recursive=True)
         return [child.pid for child in children if child.name() == "java"]
 
 
@@ -68,7 +68,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     before = Path.cwd()
     made = Office(tmp_path_factory.mktemp("office"))
     yield made
-    made.worker.stop()
+    made.standby.stop()
     os.chdir(before)
 
 
@@ -77,7 +77,7 @@ def test_a_command_ends_as_it_would_have_ended_by_itself(office: Office) -> None
     given = office.run("batch", "run", "--view", "nonsense")
     assert office.taken() == taken + 1
     alone = office.run("batch", "run", "--view", "nonsense", BRAID_LOG_LEVEL="warning")
-    assert office.taken() == taken + 1, "its settings are not the worker's"
+    assert office.taken() == taken + 1, "its settings are not the standby's"
     assert (given.returncode, given.stdout, given.stderr) == (2, alone.stdout, alone.stderr)
     assert "'nonsense'" in given.stderr
 
@@ -85,7 +85,7 @@ def test_a_command_ends_as_it_would_have_ended_by_itself(office: Office) -> None
 def test_only_the_user_may_reach_it_and_a_second_one_is_refused(office: Office) -> None:
     place = address(Settings(home=office.environment["BRAID_HOME"]))
     assert place.stat().st_mode & 0o077 == 0
-    second = office.run("worker")
+    second = office.run("standby")
     assert second.returncode == 2
     assert "runs already" in second.stderr
 
@@ -95,7 +95,7 @@ def test_a_changed_definition_is_read_by_the_next_command(office: Office) -> Non
     office.define("by_other")
     try:
         assert "by_other" in office.run("batch", "run", "--view", "by_page").stderr
-        until(lambda: office.worker.said.count("worker started") == 2)
+        until(lambda: office.standby.said.count("standby started") == 2)
         taken = office.taken()
         assert "by_other" in office.run("batch", "run", "--view", "by_page").stderr
         assert office.taken() == taken + 1
@@ -108,8 +108,8 @@ def test_a_changed_definition_is_read_by_the_next_command(office: Office) -> Non
 def test_it_starts_anew_when_a_caller_or_its_spark_is_killed(office: Office, victim: str) -> None:
     office.define("by_page", WAITING)
     office.run("batch", "run")
-    until(lambda: office.worker.said.count("worker started") == office.worker.said.count(STALE) + 1)
-    started, java = office.worker.said.count("worker started"), office.java()
+    until(lambda: office.standby.said.count("standby started") == office.standby.said.count(STALE) + 1)
+    started, java = office.standby.said.count("standby started"), office.java()
     if victim == "spark":
         os.kill(java[0], signal.SIGKILL)
         assert office.run("batch", "run").returncode == 2
@@ -120,6 +120,6 @@ def test_it_starts_anew_when_a_caller_or_its_spark_is_killed(office: Office, vic
         caller.kill()
         caller.wait()
         Path("block").unlink()
-    until(lambda: office.worker.said.count("worker started") > started)
+    until(lambda: office.standby.said.count("standby started") > started)
     assert not psutil.pid_exists(java[0])
     assert office.run("batch", "run").returncode == 2

@@ -1,4 +1,4 @@
-"""`braid worker`: a Spark that is running already, for commands that would each have to start their own."""
+"""`braid standby`: a Spark that is running already, for commands that would each have to start their own."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from braid.errors import BraidError
 from braid.logs import Log
 from braid.settings import Settings, current_settings
 
-log = Log("worker")
+log = Log("standby")
 
 LONGEST_REQUEST = 1 << 20
 LOOK_EVERY = 0.2
@@ -29,27 +29,27 @@ STALE, DEAD = "a source file has changed since it was read", "its Spark is gone"
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(worker)
+    app.command()(standby)
 
 
-def worker() -> None:
+def standby() -> None:
     """Keep Spark running for commands that would start their own: tasks of Airflow take seconds less.
 
     While it runs, `braid batch run`, `gate` and `release`, `braid compare`, `braid kappa replay` and `compare`, and
     `braid maintain` are done by it, one after another, if their settings and their folder are the same and they are
     not run on a terminal. `braid airflow up` starts one. A command whose caller is killed is killed too.
 
-    Example: `braid worker`
+    Example: `braid standby`
     """
     from braid.spark import spark_session
 
     settings = current_settings()
     with _listening(address(settings)) as listener, stop_on_signals() as stop:
-        spark = spark_session(settings, "braid worker")
+        spark = spark_session(settings, "braid standby")
         # The first job of a Spark takes seconds, and is nobody's.
         spark.range(1).count()
         desk = Desk(settings, spark)
-        log.info("worker started", home=settings.home)
+        log.info("standby started", home=settings.home)
         while not stop.is_set():
             if select.select([listener], [], [], LOOK_EVERY)[0]:
                 connection, _ = listener.accept()
@@ -61,7 +61,7 @@ def worker() -> None:
 class Desk:
     """Takes one command after another.
 
-    `sources` are the files of code that were read, with their times; `own` is where the worker itself writes.
+    `sources` are the files of code that were read, with their times; `own` is where the standby itself writes.
     """
 
     settings: Settings
@@ -91,7 +91,7 @@ class Desk:
     def _refusal(self, request: dict[str, Any]) -> str | None:
         """Why a command must be run by its caller."""
         if not is_forwarded(request["arguments"]):
-            return "this command is not for a worker"
+            return "this command is not for a standby"
         if any(request[name] != value for name, value in circumstances(self.settings).items()):
             return "its settings or its folder are other ones"
         if not self._spark_lives():
@@ -188,14 +188,14 @@ def _time(file: str) -> float:
 
 @contextmanager
 def _listening(place: Path) -> Iterator[socket.socket]:
-    """One worker a home; what a killed one left behind is taken over."""
+    """One standby a home; what a killed one left behind is taken over."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(place))
         except OSError:
             place.unlink(missing_ok=True)
         else:
-            raise BraidError(f"a worker runs already for this BRAID_HOME ({place}): stop that one first.")
+            raise BraidError(f"a standby runs already for this BRAID_HOME ({place}): stop that one first.")
     with socket.socket(socket.AF_UNIX) as listener:
         before = os.umask(0o077)
         try:
