@@ -1,0 +1,125 @@
+"""Following a log at its end: which commits are read together, and what is refused rather than passed over."""
+
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from braid.commits import Position
+from braid.errors import BraidError
+from speed_layer import live
+from speed_layer.live import LogFollower
+
+
+class Disk:
+    """Files of this machine, as `Storage` reads them."""
+
+    def exists(self, file: str) -> bool:
+        return Path(file).exists()
+
+    def glance(self, file: str) -> str | None:
+        return Path(file).read_text() if Path(file).exists() else None
+
+
+class Writer:
+    """Notes what it is given to follow, and stands where that ended."""
+
+    def __init__(self, table: Path, version: int) -> None:
+        self.lock, self.stopping = threading.RLock(), threading.Event()
+        self.log, self.view = SimpleNamespace(table=str(table)), SimpleNamespace(name="hits")
+        self.checkpoint = SimpleNamespace(storage=Disk())
+        self.spark = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *_: None))
+        self.last = SimpleNamespace(position=Position(version))
+        self.followed: list[list[int]] = []
+
+    def follow(self, commits: list[Any]) -> int:
+        self.followed.append([commit.version for commit in commits])
+        self.last = SimpleNamespace(position=Position(commits[-1].version + 1))
+        return sum(commit.rows or 0 for commit in commits)
+
+
+def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bool = False) -> None:
+    file = table / "_delta_log" / f"{version:020d}.json"
+    file.parent.mkdir(exist_ok=True)
+    action: dict[str, Any] = {
+        "path": f"{version}.parquet",
+        "size": size,
+        "partitionValues": {},
+        "dataChange": True,
+    }
+    lines = [
+        {"commitInfo": {"operationMetrics": {"numOutputRows": str(rows)}}},
+        {"remove" if taken else "add": action},
+    ]
+    # Whole or not there, as a commit is.
+    draft = file.with_suffix(".draft")
+    draft.write_text("\n".join(map(json.dumps, lines)))
+    draft.rename(file)
+
+
+def read_all(writer: Any) -> LogFollower:
+    follower = LogFollower("stream hits v1", writer, once=True)
+    follower.start()
+    follower.join()
+    return follower
+
+
+def test_what_is_there_is_read_in_order_and_once(tmp_path: Path) -> None:
+    for version in range(1, 6):
+        commit(tmp_path, version)
+    writer = Writer(tmp_path, 2)
+    assert read_all(writer).rows == 40
+    assert writer.followed == [[2, 3, 4, 5]]
+    assert read_all(writer).rows == 0
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_COMMITS", 2), ("MOST_BYTES", 150)])
+def test_a_long_backlog_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(live, limit, value)
+    for version in range(5):
+        commit(tmp_path, version)
+    writer = Writer(tmp_path, 0)
+    read_all(writer)
+    assert writer.followed == [[0, 1], [2, 3], [4]]
+
+
+def test_a_commit_that_takes_rows_away_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    commit(tmp_path, 0)
+    commit(tmp_path, 1, taken=True)
+    writer = Writer(tmp_path, 0)
+    failure = read_all(writer).failure
+    assert isinstance(failure, BraidError)
+    assert "commit 1 of the log" in str(failure)
+    assert "`braid kappa replay hits`" in str(failure)
+    assert writer.followed == []
+
+
+def test_a_commit_whose_retention_is_over_is_not_waited_for(tmp_path: Path) -> None:
+    for version in (7, 8):
+        commit(tmp_path, version)
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 7}')
+    failure = read_all(Writer(tmp_path, 3)).failure
+    assert isinstance(failure, BraidError)
+    assert "commit 3 of the log" in str(failure)
+    assert "up to 8" in str(failure)
+
+
+def test_it_waits_for_the_next_commit_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    commit(tmp_path, 0)
+    writer: Any = Writer(tmp_path, 0)
+    follower = LogFollower("stream hits v1", writer)
+    follower.start()
+    while not writer.followed:
+        assert follower.is_active
+    commit(tmp_path, 1)
+    while len(writer.followed) < 2:
+        assert follower.is_active
+    writer.stopping.set()
+    follower.join()
+    assert (follower.failure, follower.is_active) == (None, False)
+    assert writer.followed == [[0], [1]]
