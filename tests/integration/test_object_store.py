@@ -196,7 +196,7 @@ def asked(stage: dict[str, str], view: str) -> Counter[tuple[str, str, str]]:
     rows = rows["rows"] if isinstance(rows, dict) else rows
     return Counter(
         {
-            (row["window_start"][:10], row["url"], what): row[what]
+            (row["window_start"][:10], row["url"], what): row[what] or 0
             for row in rows
             for what in ("hits", "bytes")
         }
