@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
 
 from braid.settings import PREFIX, Settings
 from tests.conftest import Answer
+from tests.processes import command_lines
 from tests.secured import PASSWORD, PLAIN_PASSWORD, Secured, secured_broker
 from tests.waiting import until
 
@@ -201,9 +201,9 @@ def test_no_process_has_the_password_on_its_command_line(kafka: Secured, home: P
         )  # fmt: skip
     try:
         until(lambda: "ingest started" in (tmp_path / "said").read_text(), 120)
-        family = [psutil.Process(engine.pid), *psutil.Process(engine.pid).children(recursive=True)]
-        assert any("java" in process.name() for process in family)
-        assert not any("quoted" in word for process in family for word in process.cmdline())
+        seen = command_lines(engine.pid)
+        assert "java" in seen
+        assert not any("quoted" in word for words in seen.values() for word in words)
     finally:
         engine.terminate()
         engine.wait(60)
