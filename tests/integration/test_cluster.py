@@ -103,7 +103,7 @@ def test_an_application_works_on_both_workers_with_its_own_python_and_shows_no_s
     assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
-@pytest.mark.parametrize("secret", ["another", ""])
+@pytest.mark.parametrize("secret", ["another", pytest.param("", marks=pytest.mark.soak)])
 def test_an_application_without_the_secret_is_refused_in_one_sentence(
     cluster: LocalCluster, home: Path, secret: str
 ) -> None:

@@ -80,7 +80,7 @@ def everything(stage: Stage) -> dict[str, Counter[Any]]:
     return found
 
 
-@pytest.mark.parametrize("section", ["all", "tables"])
+@pytest.mark.parametrize("section", ["all", pytest.param("tables", marks=pytest.mark.soak)])
 def test_bases_tails_and_checkpoints_are_rebuilt_from_the_log_alone(
     stage: Stage, braid: Callable[..., Answer], section: str
 ) -> None:
