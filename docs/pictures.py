@@ -92,11 +92,11 @@ def _head(result: Result) -> Iterator[str]:
     names = [*result["drawn"], *([result["marked"]] if result["marked"] else [])]
     if len(names) < 2:
         return
-    x = float(WIDTH - 14 - sum(26 + 7 * len(name) for name in names))
+    x = float(WIDTH - 14 - sum(32 + 7 * len(name) for name in names))
     for name, colour in zip(names, (*COLOURS[: len(result["drawn"])], PALE), strict=False):
         yield _rect(x, 14, 12, 12, colour)
         yield _text(x + 17, 20, name, colour=SOFT)
-        x += 26 + 7 * len(name)
+        x += 32 + 7 * len(name)
 
 
 def _values(result: Result) -> list[list[float]]:

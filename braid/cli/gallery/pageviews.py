@@ -46,9 +46,7 @@ def _countries(streamed: Answer, restated: Answer) -> Shown:
         (country, one[country], other[country], other[country] - one[country]) for country in sorted(other)
     )
     columns = ("country", "as the stream read it", "restated by batch", "moved")
-    return Shown(
-        "views by country, before and after the restatement", columns, rows, columns[1:3], stacked=False
-    )
+    return Shown("views by country", columns, rows, columns[1:3], stacked=False)
 
 
 def _by_country(rows: Answer) -> "Counter[str]":
