@@ -1,6 +1,7 @@
 """Runs docs/explore.ipynb from its first cell to its last: `python docs/notebook.py` renews what it shows."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ def executed(folder: Path) -> Any:
     """The notebook with fresh results, from a kernel that was started in a folder."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     # Its kernel is spoken to through files of this user, not through ports of this machine.
-    local = Config({"KernelManager": {"transport": "ipc"}})
-    client = NotebookClient(notebook, timeout=300, record_timing=False, config=local)
-    notebook = client.execute(cwd=str(folder))
+    with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
+        local = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}})
+        client = NotebookClient(notebook, timeout=300, startup_timeout=300, record_timing=False, config=local)
+        notebook = client.execute(cwd=str(folder))
     for cell in notebook.cells:
         # What the JVM says when it starts is not the notebook's.
         if cell.cell_type == "code":

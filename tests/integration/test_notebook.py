@@ -40,6 +40,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return runner.executed(tmp_path)
 
 
+@pytest.mark.soak
 def test_the_notebook_shows_what_it_computes(fresh: Any, tmp_path: Path) -> None:
     kept = nbformat.read(NOTEBOOK, as_version=4)
     assert json.loads(json.dumps(shown(fresh))) == shown(kept), "`python docs/notebook.py` renews it"
