@@ -144,9 +144,6 @@ def test_of_four_writers_in_two_processes_exactly_one_makes_each_commit(store: S
     for version, writer in won:
         with files.open_input_stream(f"{BUCKET}/race/_delta_log/{version:020d}.json") as commit:
             assert set(commit.readall().decode().splitlines()) == {writer}
-    assert len({writer.split("-")[0] for _, writer in won}) == 2, (
-        "one process was done before the other began"
-    )
 
 
 @pytest.fixture
