@@ -11,7 +11,7 @@ from rich.table import Table
 
 from braid.cli.output import mark
 
-WIDTH = 32
+WIDTH = 28
 COLOURS = ("blue", "yellow")
 
 
