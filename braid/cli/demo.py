@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from braid.cli.checks import Check, check_table
 from braid.cli.demo_stage import Stage, make_stage, playing
-from braid.cli.demo_story import Check, story
-from braid.cli.output import Json, console, errors, mark, print_json
+from braid.cli.demo_story import story
+from braid.cli.output import Json, console, errors, print_json
 from braid.cli.signals import stop_on_signals
 from braid.errors import BraidError, CheckFailed
 from braid.settings import current_settings
@@ -74,10 +74,7 @@ def demo(
 
 
 def _print(stage: Stage, checks: list[Check], seconds: float) -> None:
-    table = Table("check", "", "found", "expected", title="Braid against the truth", title_justify="left")
-    for check in checks:
-        table.add_row(check.name, mark(check.ok), check.found, check.expected)
-    console.print(table)
+    console.print(check_table(checks))
     console.print(
         f"{seconds:.0f} seconds; the report on accuracy: {stage.home / 'accuracy.html'}", highlight=False
     )

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -13,10 +12,12 @@ from pathlib import Path
 import typer
 
 from braid import logs
+from braid.cli.checks import check_table
+from braid.cli.demo_stage import free_port, step
 from braid.cli.gallery import play_of
-from braid.cli.gallery.shown import Played, check_table, result_table
+from braid.cli.gallery.shown import Played, result_table
 from braid.cli.gallery.stage import Stage
-from braid.cli.output import console, errors, print_json
+from braid.cli.output import console, print_json
 from braid.errors import CheckFailed
 from braid.settings import Settings, current_settings
 
@@ -56,7 +57,7 @@ def _settings(home: Path) -> Settings:
         "kafka_nodes": 1,
         "epoch": EPOCH,
     }
-    ports = {name: _free_port() for name in ("kafka_port", "kafka_controller_port")}
+    ports = {name: free_port() for name in ("kafka_port", "kafka_controller_port")}
     return current_settings().model_copy(update=own | ports)
 
 
@@ -68,22 +69,13 @@ def _stage(settings: Settings) -> Iterator[Stage]:
 
     cluster = brokers.embedded_cluster(settings)
     try:
-        with _step("starting Kafka and Spark"):
+        with step("starting Kafka and Spark"):
             brokers.start(cluster)
             spark = spark_session(settings, "braid-demo")
-        yield Stage(spark, settings, _step)
+        yield Stage(spark, settings, step)
         spark.stop()
     finally:
         brokers.stop(cluster)
-
-
-@contextmanager
-def _step(what: str) -> Iterator[None]:
-    """Says what is being done while it is done, and how long it took."""
-    started = time.monotonic()
-    with errors.status(f"{what} ..."):
-        yield
-    errors.print(f"  {what}: {time.monotonic() - started:.1f} s", highlight=False)
 
 
 def _print(name: str, played: Played, home: Path, seconds: float) -> None:
@@ -95,9 +87,3 @@ def _print(name: str, played: Played, home: Path, seconds: float) -> None:
         highlight=False,
         soft_wrap=True,
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

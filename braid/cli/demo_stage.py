@@ -81,7 +81,7 @@ def make_stage(home: Path) -> Stage:
     """Ports that are free now: the demo must not disturb what runs."""
     home.mkdir(parents=True)
     names = ("KAFKA_PORT", "KAFKA_CONTROLLER_PORT", "HEALTH_PORT", "SERVE_PORT")
-    settings = {f"BRAID_{name}": str(_free_port()) for name in names}
+    settings = {f"BRAID_{name}": str(free_port()) for name in names}
     settings |= {
         "BRAID_HOME": str(home),
         "BRAID_DEFINITIONS": "examples.demo",
@@ -90,7 +90,7 @@ def make_stage(home: Path) -> Stage:
         "BRAID_KAFKA_BOOTSTRAP": "",
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BRAID_")}
-    return Stage(home, kept | settings, _free_port())
+    return Stage(home, kept | settings, free_port())
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def step(what: str) -> Iterator[None]:
     errors.print(f"  {what}: {time.monotonic() - started:.1f} s", highlight=False)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -3,11 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from braid.cli.checks import Check, equal
 from braid.cli.demo_stage import Stage, step
 
 VIEW, SOURCE, DAG = "page_traffic", "requests", "daily_batch"
@@ -16,16 +16,6 @@ MESS = ("--late", "0.2", "--duplicates", "0.05", "--malformed", "0.03", "--out-o
 LATE_EVENTS = 500
 
 PageDays = dict[tuple[str, str], tuple[int, int | None]]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A number of ours beside the true one."""
-
-    name: str
-    ok: bool
-    found: str
-    expected: str
 
 
 def story(stage: Stage, events: int) -> list[Check]:
@@ -49,11 +39,11 @@ def _live(stage: Stage, events: int) -> list[Check]:
         reasons[entry["reason"].partition(":")[0]] += entry["events"]
     return [
         _pages("live: hits and bytes of each page and day", served(stage), want),
-        _equal("consumed by ingest", books["consumed"], truth["sent"]),
-        _equal("accepted", books["accepted"], truth["accepted"]),
-        _equal("rejected, by reason", dict(reasons), truth["rejected_by_reason"]),
-        _equal("duplicates dropped", books["duplicates"], truth["duplicates"]),
-        _equal("the ledger balances", books["balanced"], True),
+        equal("consumed by ingest", books["consumed"], truth["sent"]),
+        equal("accepted", books["accepted"], truth["accepted"]),
+        equal("rejected, by reason", dict(reasons), truth["rejected_by_reason"]),
+        equal("duplicates dropped", books["duplicates"], truth["duplicates"]),
+        equal("the ledger balances", books["balanced"], True),
     ]
 
 
@@ -79,8 +69,8 @@ def _backfill(stage: Stage, _: int) -> list[Check]:
     states = Counter(_runs(api, "backfill").values())
     stage.wait(lambda: _base_share(stage, FIRST, "2024-03-11") == 1.0, "serving has the published days", 60)
     return [
-        _equal("days that Airflow computed", dict(states), {"success": 3}),
-        _equal("share of them in the base", _base_share(stage, FIRST, "2024-03-11"), 1.0),
+        equal("days that Airflow computed", dict(states), {"success": 3}),
+        equal("share of them in the base", _base_share(stage, FIRST, "2024-03-11"), 1.0),
         _pages("after the backfill: the same numbers", served(stage), page_days(_truths(stage))),
     ]
 
@@ -117,7 +107,7 @@ def _replay(stage: Stage, _: int) -> list[Check]:
         version = json.loads(stage.run("kappa", "replay", VIEW, "--json"))
     with step("comparing the replay with what is served and with the log"):
         verdict = json.loads(stage.run("kappa", "compare", VIEW, "--json"))
-    return [_equal(f"version {version['version']} is equal to both", verdict["holds"], True)]
+    return [equal(f"version {version['version']} is equal to both", verdict["holds"], True)]
 
 
 def _report(stage: Stage, _: int) -> list[Check]:
@@ -125,8 +115,8 @@ def _report(stage: Stage, _: int) -> list[Check]:
         report = stage.home / "accuracy.html"
         found = json.loads(stage.run("compare", VIEW, "--json", "--html", str(report)))
     return [
-        _equal("differences that nothing explains", sum(c["unexplained"] for c in found["comparisons"]), 0),
-        _equal("the report is written", report.is_file(), True),
+        equal("differences that nothing explains", sum(c["unexplained"] for c in found["comparisons"]), 0),
+        equal("the report is written", report.is_file(), True),
     ]
 
 
@@ -188,13 +178,3 @@ def _pages(name: str, found: PageDays, expected: PageDays) -> Check:
         f"{equal:,} of {len(found):,} page-days equal",
         f"{len(expected):,} page-days",
     )
-
-
-def _equal(name: str, found: object, expected: object) -> Check:
-    return Check(name, found == expected, _text(found), _text(expected))
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict):
-        return "\n".join(f"{key}: {number}" for key, number in sorted(value.items()))
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from braid import View, approx_distinct, count, mean, sum_
+from braid.cli.checks import Check, check_table, equal
 from braid.cli.gallery.compare import against_truth, identical
-from braid.cli.gallery.shown import Check, Played, Shown, check_table, equal, result_table
+from braid.cli.gallery.shown import Played, Shown, result_table
 from examples.data import naive, sensors
 from examples.data.naive import Answer
 from examples.weblog import requests

@@ -3,8 +3,9 @@
 from collections import Counter
 from datetime import datetime
 
+from braid.cli.checks import equal
 from braid.cli.gallery.compare import against_truth
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from examples.actions import actions_per_hour
 from examples.data import actions as data

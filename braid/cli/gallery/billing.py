@@ -2,7 +2,8 @@
 
 from decimal import Decimal
 
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.checks import equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from braid.commits import newest_commit
 from braid.log import Log

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from braid.cli.gallery.shown import Check, text
+from braid.cli.checks import Check, text
 from braid.measures import Measure
 from braid.parity import FLOAT_TOLERANCE
 from braid.view import View

@@ -1,7 +1,8 @@
 """employees: numbers over all time, which move as files arrive."""
 
+from braid.cli.checks import equal
 from braid.cli.gallery.compare import against_truth
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from braid.commits import newest_commit
 from braid.log import Log

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.checks import equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from examples.data import hashtags as data
 from examples.data.naive import Answer

@@ -3,8 +3,9 @@
 from datetime import datetime
 
 from braid import deployment
+from braid.cli.checks import Check, equal, text
 from braid.cli.gallery.compare import against_truth
-from braid.cli.gallery.shown import Check, Played, Shown, equal, text
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from braid.view_tables import ViewTables, pinned, throughs
 from examples.data import sensors as data

@@ -1,6 +1,6 @@
 """What a play leaves behind: tables that a person enjoys, and checks against the truth; as text and as plain data."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -9,20 +9,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from braid.cli.output import mark
+from braid.cli.checks import Check, text
 
 WIDTH = 28
 COLOURS = ("blue", "yellow")
-
-
-@dataclass(frozen=True)
-class Check:
-    """Something that was found beside what is true."""
-
-    name: str
-    ok: bool
-    found: str
-    expected: str
 
 
 @dataclass(frozen=True)
@@ -60,23 +50,6 @@ class Played:
         return {"ok": self.ok, "results": results, "checks": [asdict(check) for check in self.checks]}
 
 
-def equal(name: str, found: object, expected: object) -> Check:
-    return Check(name, found == expected, text(found), text(expected))
-
-
-def text(value: object) -> str:
-    """A value as people write it."""
-    if isinstance(value, dict):
-        return "\n".join(f"{key}: {text(item)}" for key, item in sorted(value.items()))
-    if isinstance(value, list):
-        return ", ".join(map(text, value))
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}" if value.second else f"{value:%Y-%m-%d %H:%M}"
-    if isinstance(value, int | Decimal):
-        return f"{value:,}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
-
-
 def result_table(shown: Shown) -> Table:
     """For a terminal: numbers to the right, and bars beside them."""
     table = Table(title=shown.title, title_justify="left", header_style="bold")
@@ -88,13 +61,6 @@ def result_table(shown: Shown) -> Table:
     largest = max(map(sum if shown.stacked else max, _drawn(shown)), default=0.0) if shown.drawn else 0.0
     for row, values in zip(shown.rows, _drawn(shown), strict=True):
         table.add_row(*(escape(text(cell)) for cell in row), *_bar(shown, values, WIDTH / (largest or 1.0)))
-    return table
-
-
-def check_table(checks: Iterable[Check]) -> Table:
-    table = Table("check", "", "found", "true", title="against the truth", title_justify="left")
-    for check in checks:
-        table.add_row(check.name, mark(check.ok), escape(check.found), escape(check.expected))
     return table
 
 

@@ -12,8 +12,8 @@ from threading import Event as Stop
 from typing import TYPE_CHECKING, Any
 
 from braid import deployment
+from braid.cli.checks import Check, equal
 from braid.cli.gallery.compare import against_truth, identical
-from braid.cli.gallery.shown import Check, equal
 from braid.produce.outlet import FileOutlet
 from braid.produce.record import EVENT, Record
 from braid.produce.sender import kafka_outlet

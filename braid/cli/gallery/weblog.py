@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from braid.cli.checks import equal
 from braid.cli.gallery.compare import against_truth
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from braid.produce.weblog import Weblog, weblog
 from examples.data import weblog as data

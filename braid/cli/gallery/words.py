@@ -1,6 +1,7 @@
 """words: one sentence becomes several rows, and every word counts."""
 
-from braid.cli.gallery.shown import Played, Shown, equal
+from braid.cli.checks import equal
+from braid.cli.gallery.shown import Played, Shown
 from braid.cli.gallery.stage import Stage
 from examples.data import words as data
 from examples.words import word_counts
