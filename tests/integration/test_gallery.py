@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -36,6 +37,12 @@ def picture_of(played: Played) -> str:
     return str(module.picture(json.loads(json.dumps(played.as_dict()))))
 
 
+def parts_of(picture: str) -> tuple[list[str], list[float]]:
+    """What stands around a picture's numbers, and these."""
+    number = r"-?\d+(?:\.\d+)?"
+    return re.split(number, picture), [float(found) for found in re.findall(number, picture)]
+
+
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in NAMES]
 )
@@ -51,7 +58,10 @@ def test_batch_stream_and_kappa_give_the_same_true_numbers(
     assert len(played.checks) >= 5
     assert all(shown.rows for shown in played.results)
     drawn = (DOCS / "examples" / f"{name}.svg").read_text(encoding="utf-8")
-    assert picture_of(played) == drawn, f"run `python docs/pictures.py {name}`"
+    (text, numbers), (drawn_text, drawn_numbers) = parts_of(picture_of(played)), parts_of(drawn)
+    # The last bit of a mean depends on the order of adding, and may move a point to the next tenth of a pixel.
+    near = pytest.approx(drawn_numbers, abs=0.11)
+    assert (text, numbers) == (drawn_text, near), f"run `python docs/pictures.py {name}`"
 
 
 def test_an_unknown_example_is_refused_with_the_one_that_was_meant(
