@@ -101,6 +101,9 @@ class TailWriter(BatchWriter):
         """
         with self.lock:
             assert self.last is not None
+            if self.in_doubt:
+                # Its query was stopped within a commit that failed: a new start looks up whether it was made.
+                raise RuntimeError(f"the newest commit to the tail of view {self.view.name!r} is in doubt")
             self._read = commits[-1]
             arrived = rows_in(commits)
             rows = self.incoming(read_commits(self.spark, self.log, commits)) if arrived != 0 else None

@@ -12,6 +12,7 @@ from braid.commits import Position
 from braid.errors import BraidError
 from speed_layer import live
 from speed_layer.live import LogFollower
+from speed_layer.tail import TailWriter
 
 
 class Disk:
@@ -107,6 +108,19 @@ def test_a_commit_whose_retention_is_over_is_not_waited_for(tmp_path: Path) -> N
     assert isinstance(failure, BraidError)
     assert "commit 3 of the log" in str(failure)
     assert "up to 8" in str(failure)
+
+
+def test_a_tail_whose_newest_commit_is_in_doubt_is_not_followed() -> None:
+    """Nothing is read or written: whether the batch is there is only known after the next start has looked."""
+    nothing: Any = None
+    view: Any = SimpleNamespace(name="hits")
+    last: Any = SimpleNamespace(position=Position(3))
+    writer = TailWriter(
+        spark=nothing, checkpoint=nothing, view=view, tables=nothing, log=nothing, clock=nothing, last=last
+    )
+    writer.in_doubt = True
+    with pytest.raises(RuntimeError, match="in doubt"):
+        writer.follow([])
 
 
 def test_it_waits_for_the_next_commit_until_it_is_told_to_stop(tmp_path: Path) -> None:
