@@ -1,11 +1,8 @@
 """A local Airflow in the background: `start` waits until its DAGs have been read, `stop` leaves nobody behind."""
 
-import fcntl
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from infra.airflow_files import HOST, LocalAirflow, prepare
 from infra.airflow_processes import PARTS, STANDBY, airflow_program, leader, ours, spawn, spawn_standby
 from infra.broker import port_is_taken
 from infra.marked import end
+from infra.starting import last_words, one_at_a_time, refuse_ended, waited_for
 
 POOL = "spark"
 START_TIMEOUT = 180.0
@@ -58,7 +56,7 @@ def start(
 ) -> Started:
     """Starts what does not run, and waits until the DAGs have been read; does nothing when all runs."""
     airflow.folder.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(airflow):
+    with one_at_a_time(airflow.folder):
         present = status(airflow)
         if present.running:
             _refuse_other_choices(airflow, dags, port)
@@ -139,20 +137,19 @@ def _ready(airflow: LocalAirflow, present: Status, unpause: bool, already: bool 
 
 
 def _wait_until_healthy(airflow: LocalAirflow, children: Mapping[str, "subprocess.Popen[bytes]"]) -> Status:
-    deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline:
+    def look() -> Status | None:
         present = status(airflow)
         if present.healthy:
             return present
-        # Asked of the children themselves: in its first moment a process shows no environment, and so no mark.
-        for part, child in children.items():
-            if child.poll() is not None:
-                raise BraidError(f"Airflow's {part} ended. {_last_words(airflow, part)}")
-        time.sleep(0.2)
-    raise BraidError(
-        f"Airflow does not answer on {airflow.address} after {START_TIMEOUT:.0f} s. "
-        f"{_last_words(airflow, 'api-server')}"
-    )
+        refuse_ended("Airflow's", children, airflow.log)
+        return None
+
+    if (found := waited_for(look, START_TIMEOUT)) is None:
+        raise BraidError(
+            f"Airflow does not answer on {airflow.address} after {START_TIMEOUT:.0f} s. "
+            f"{last_words(airflow.log('api-server'))}"
+        )
+    return found
 
 
 def _wait_for_dags(airflow: LocalAirflow, api: Api) -> tuple[str, ...]:
@@ -160,21 +157,22 @@ def _wait_for_dags(airflow: LocalAirflow, api: Api) -> tuple[str, ...]:
     wanted = {
         path.name for path in airflow.dags.glob("*.py") if re.search(r"\bDAG\(|@dag\b", path.read_text())
     }
-    deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline:
+
+    def look() -> tuple[str, ...] | None:
         for file, reason in api.import_errors().items():
             last_line = reason.strip().splitlines()[-1]
             raise BraidError(
                 f"Airflow cannot read {file}: {last_line}. Mend it and run `braid airflow up` again."
             )
         dags = api.dags()
-        if wanted <= set(dags.values()):
-            return tuple(sorted(dags))
-        time.sleep(0.2)
-    raise BraidError(
-        f"Airflow has not read its DAGs in {airflow.dags} after {START_TIMEOUT:.0f} s. "
-        f"{_last_words(airflow, 'dag-processor')}"
-    )
+        return tuple(sorted(dags)) if wanted <= set(dags.values()) else None
+
+    if (found := waited_for(look, START_TIMEOUT)) is None:
+        raise BraidError(
+            f"Airflow has not read its DAGs in {airflow.dags} after {START_TIMEOUT:.0f} s. "
+            f"{last_words(airflow.log('dag-processor'))}"
+        )
+    return found
 
 
 def _refuse_other_choices(airflow: LocalAirflow, dags: Path, port: int) -> None:
@@ -196,20 +194,4 @@ def _migrate(airflow: LocalAirflow, environment: Mapping[str, str]) -> None:
             check=False,
         )
     if done.returncode != 0:
-        raise BraidError(f"Airflow's database cannot be prepared. {_last_words(airflow, 'migrate')}")
-
-
-@contextmanager
-def _one_at_a_time(airflow: LocalAirflow) -> Iterator[None]:
-    """Two starts at the same moment would both see a free port."""
-    with (airflow.folder / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _last_words(airflow: LocalAirflow, part: str) -> str:
-    log = airflow.log(part)
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    errors = [line for line in lines[-200:] if re.search(r"error|Exception", line, re.IGNORECASE)]
-    reason = f"Its last error: {errors[-1].strip()} " if errors else ""
-    return f"{reason}Its log is {log}."
+        raise BraidError(f"Airflow's database cannot be prepared. {last_words(airflow.log('migrate'))}")

@@ -4,11 +4,9 @@ A broker is recognised by its command line, which names its own configuration fi
 a process id to go stale or to be lost. It is known to answer when the cluster id at its port is its own.
 """
 
-import fcntl
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,7 +16,9 @@ import psutil
 
 from braid.errors import BraidError
 from braid.installation import jars
+from infra.marked import is_alive
 from infra.preflight import check_java, java_command
+from infra.starting import last_words, one_at_a_time, waited_for
 
 HOST = "127.0.0.1"
 HEAP = ("-Xms256m", "-Xmx512m")
@@ -118,7 +118,7 @@ def launching(
 ) -> Iterator[psutil.Process]:
     """The broker's process for the block that waits until it answers: if that fails, what was started is ended."""
     broker.folder.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(broker):
+    with one_at_a_time(broker.folder):
         process = _process(broker)
         if process is not None:
             yield process
@@ -245,31 +245,18 @@ def spawn(broker: Broker) -> "subprocess.Popen[bytes]":
         )  # fmt: skip
 
 
-@contextmanager
-def _one_at_a_time(broker: Broker) -> Iterator[None]:
-    """Two starts at the same moment would both see a free port."""
-    with (broker.folder / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def wait_until_it_answers(broker: Broker, process: psutil.Process) -> Status:
-    deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline and is_alive(process):
+    def look() -> Status | None:
         present = status(broker)
-        if present.answers:
-            return present
-        time.sleep(0.1)
-    raise BraidError(
-        f"the broker (process {process.pid}) does not answer on {broker.bootstrap}. {_last_words(broker)}"
-    )
+        # One that has ended is not waited for.
+        return present if present.answers or not is_alive(process) else None
 
-
-def _last_words(broker: Broker) -> str:
-    lines = broker.log.read_text(errors="replace").splitlines() if broker.log.exists() else []
-    errors = [line for line in lines[-200:] if re.search(r"ERROR|Exception", line)]
-    reason = f"Its last error: {errors[-1].strip()} " if errors else ""
-    return f"{reason}Its log is {broker.log}."
+    found = waited_for(look, START_TIMEOUT)
+    if found is None or not found.answers:
+        raise BraidError(
+            f"the broker (process {process.pid}) does not answer on {broker.bootstrap}. {last_words(broker.log)}"
+        )
+    return found
 
 
 def _process(broker: Broker) -> psutil.Process | None:
@@ -278,13 +265,6 @@ def _process(broker: Broker) -> psutil.Process | None:
         if command[-2:] == ["kafka.Kafka", str(broker.config)] and is_alive(process):
             return process
     return None
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def cluster_id_of(broker: Broker) -> str | None:

@@ -15,8 +15,9 @@ import psutil
 
 from braid.logs import Log
 from infra import brokers
-from infra.broker import Broker, is_alive, stop_all
+from infra.broker import Broker, stop_all
 from infra.brokers import Cluster
+from infra.marked import is_alive
 
 Say = Callable[[str, str], None]
 

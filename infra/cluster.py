@@ -1,12 +1,8 @@
 """A Spark standalone cluster on this machine: a master and workers, each a process of its own, on 127.0.0.1."""
 
-import fcntl
 import json
-import re
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +12,7 @@ from infra.cluster_files import HOST, Choices, LocalCluster
 from infra.cluster_processes import MASTER, leaders, ours, secret_of, spawn, workers
 from infra.marked import end
 from infra.preflight import check_java
+from infra.starting import last_words, one_at_a_time, refuse_ended, waited_for
 
 if TYPE_CHECKING:
     import subprocess
@@ -54,7 +51,7 @@ def start(cluster: LocalCluster, say: Say = lambda text: None, **asked: Any) -> 
     What is not asked for is as it was started, else as by default.
     """
     cluster.folder.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(cluster):
+    with one_at_a_time(cluster.folder):
         running = leaders(cluster)
         choices = _agreed(cluster, asked, running)
         java = check_java()
@@ -147,20 +144,19 @@ def _refuse_taken_ports(cluster: LocalCluster) -> None:
 
 
 def _wait_until_healthy(cluster: LocalCluster, children: "Mapping[str, subprocess.Popen[bytes]]") -> Status:
-    deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline:
+    def look() -> Status | None:
         present = status(cluster)
         if present.healthy:
             return present
-        # Asked of the children themselves: in its first moment a process shows no environment, and so no mark.
-        for part, child in children.items():
-            if child.poll() is not None:
-                raise BraidError(f"the cluster's {part} ended. {_last_words(cluster, part)}")
-        time.sleep(0.1)
-    raise BraidError(
-        f"the cluster at {cluster.master} has not got all its workers after {START_TIMEOUT:.0f} s. "
-        f"{_last_words(cluster, MASTER)}"
-    )
+        refuse_ended("the cluster's", children, cluster.log)
+        return None
+
+    if (found := waited_for(look, START_TIMEOUT)) is None:
+        raise BraidError(
+            f"the cluster at {cluster.master} has not got all its workers after {START_TIMEOUT:.0f} s. "
+            f"{last_words(cluster.log(MASTER))}"
+        )
+    return found
 
 
 def _ask(cluster: LocalCluster) -> dict[str, Any]:
@@ -171,19 +167,3 @@ def _ask(cluster: LocalCluster) -> dict[str, Any]:
             return found
     except (OSError, ValueError):
         return {}
-
-
-def _last_words(cluster: LocalCluster, part: str) -> str:
-    log = cluster.log(part)
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    errors = [line for line in lines[-200:] if re.search(r"ERROR|Exception", line)]
-    reason = f"Its last error: {errors[-1].strip()} " if errors else ""
-    return f"{reason}Its log is {log}."
-
-
-@contextmanager
-def _one_at_a_time(cluster: LocalCluster) -> Iterator[None]:
-    """Two starts at the same moment would both see a free port."""
-    with (cluster.folder / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
