@@ -2,7 +2,6 @@
 
 import json
 import threading
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,60 +10,17 @@ from typing import Any
 
 import pytest
 
-from braid import Source
 from braid.commits import commits, newest_commit
 from braid.errors import BraidError
 from braid.log import Log, last_closed
 from braid.maintenance import maintain
-from braid.settings import Settings
 from infra.broker import Broker
-from speed_layer import recovery
 from speed_layer.ingest import ingest
 from speed_layer.ledger import take_stock
-from speed_layer.quarantine import describe, requeue
 from tests.conftest import free_port
-from tests.kafka import create_topic, send
+from tests.ingesting import event, ids, rows, run
+from tests.kafka import send
 from tests.waiting import until
-
-RULES = {"status is an HTTP code": "status between 100 and 599"}
-
-
-def event(identity: str | None, **fields: Any) -> bytes:
-    values = {"id": identity, "time": "2024-03-08T12:00:00Z", "status": 200, "bytes": 10} | fields
-    return json.dumps({key: value for key, value in values.items() if value is not None}).encode()
-
-
-@pytest.fixture
-def settings(home: Path, broker: Broker) -> Settings:
-    return Settings(home=str(home), kafka_bootstrap=broker.bootstrap, spark_master="local[2]")
-
-
-@pytest.fixture
-def source(broker: Broker) -> Source:
-    topic = f"t-{uuid.uuid4().hex}"
-    create_topic(broker.bootstrap, topic)
-    return Source(
-        name="requests", kafka_topic=topic, schema="id string, time timestamp, status int, bytes bigint",
-        event_time="time", event_id="id", timezone="America/New_York", rules=RULES,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def log(source: Source, settings: Settings) -> Log:
-    return Log(source, settings)
-
-
-def rows(spark: Any, log: Log) -> Any:
-    return spark.read.format("delta").load(log.table)
-
-
-def ids(spark: Any, log: Log) -> list[str]:
-    return sorted(row.id for row in rows(spark, log).where("_error is null").select("id").collect())
-
-
-def run(spark: Any, log: Log, **options: Any) -> None:
-    ingest(spark, [log.source], log.settings, once=True, **options)
-
 
 REASONS = {
     b'{"id": "a", "ti': "unparsable: not one JSON object",
@@ -146,81 +102,6 @@ def test_running_it_again_adds_nothing(spark: Any, log: Log, broker: Broker) -> 
     assert rows(spark, log).count() == 10
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("newest_is_optimize", [False, True])
-def test_a_batch_that_was_committed_before_a_crash_is_not_appended_again(
-    spark: Any, log: Log, broker: Broker, newest_is_optimize: bool, strict: bool
-) -> None:
-    log = replace(log, settings=log.settings.model_copy(update={"strict": strict}))
-    topic = str(log.source.kafka_topic)
-    for part in range(2):
-        send(broker.bootstrap, topic, [event(f"{part}-{n}") for n in range(20)])
-        run(spark, log)
-    # The crash: batch 1 is in the log, but its checkpoint never heard of that.
-    for file in Path(log.checkpoint, "commits").glob("*1*"):
-        file.unlink()
-    if newest_is_optimize:
-        maintain(spark, log.table)
-    send(broker.bootstrap, topic, [event("0-0"), event("1-1"), event("2-0")])
-    run(spark, log)
-    run(spark, log)
-    assert len(ids(spark, log)) == len(set(ids(spark, log))) == 41
-    assert take_stock(spark, log).balanced
-
-
-def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
-    spark: Any, log: Log, broker: Broker
-) -> None:
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event(str(n)) for n in range(10)])
-    run(spark, log)
-    Path(log.checkpoint).rename(f"{log.checkpoint}.elsewhere")
-    send(broker.bootstrap, topic, [event("new")])
-    with pytest.raises(BraidError, match=r"is gone.*`braid recover requests`"):
-        run(spark, log)
-    recovery.recover(spark, log, recovery.plan(spark, log))
-    run(spark, log)
-    run(spark, log)
-    assert ids(spark, log) == sorted([*map(str, range(10)), "new"])
-    assert take_stock(spark, log).balanced
-
-
-@pytest.mark.parametrize("file", ["offsets/*", "metadata", "commits/*"])
-def test_a_damaged_checkpoint_is_refused_and_can_be_mended(
-    spark: Any, log: Log, broker: Broker, file: str
-) -> None:
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event("a")])
-    run(spark, log)
-    newest = max(Path(log.checkpoint).glob(file))
-    newest.write_text("v1\n{")
-    if file != "offsets/*":
-        # With its checksum gone as well, only what is written in it tells.
-        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
-    send(broker.bootstrap, topic, [event("b")])
-    with pytest.raises(BraidError, match=r"is damaged.*`braid recover requests`"):
-        run(spark, log)
-    recovery.recover(spark, log, recovery.plan(spark, log))
-    run(spark, log)
-    assert ids(spark, log) == ["a", "b"]
-    assert take_stock(spark, log).balanced
-
-
-def test_a_checkpoint_from_an_old_backup_is_refused(spark: Any, log: Log, broker: Broker) -> None:
-    import shutil
-
-    topic = str(log.source.kafka_topic)
-    for part in range(3):
-        send(broker.bootstrap, topic, [event(str(part))])
-        run(spark, log)
-        if part == 0:
-            shutil.copytree(log.checkpoint, f"{log.checkpoint}.backup")
-    shutil.rmtree(log.checkpoint)
-    Path(f"{log.checkpoint}.backup").rename(log.checkpoint)
-    with pytest.raises(BraidError, match="older than its log"):
-        run(spark, log)
-
-
 def test_epochs_never_decrease_when_the_clock_jumps_back(spark: Any, log: Log, broker: Broker) -> None:
     topic = str(log.source.kafka_topic)
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -265,110 +146,6 @@ def test_an_idle_source_still_closes_its_epochs(spark: Any, log: Log, broker: Br
     assert ids(spark, log) == ["a"]
 
 
-def test_a_second_ingest_of_the_same_source_is_refused(spark: Any, log: Log, broker: Broker) -> None:
-    send(broker.bootstrap, str(log.source.kafka_topic), [event("a")])
-    stop = threading.Event()
-    worker = threading.Thread(target=ingest, args=(spark, [log.source], log.settings), kwargs={"stop": stop})
-    worker.start()
-    try:
-        until(lambda: Path(log.checkpoint, "commits", "0").exists())
-        with pytest.raises(BraidError, match="runs already"):
-            run(spark, log)
-    finally:
-        stop.set()
-        worker.join()
-
-
-def test_the_ledger_finds_rows_that_vanished_and_rows_that_came_twice(
-    spark: Any, log: Log, broker: Broker
-) -> None:
-    send(broker.bootstrap, str(log.source.kafka_topic), [event(str(n)) for n in range(40)])
-    run(spark, log)
-    place = rows(spark, log).where("_partition = 0").orderBy("_offset").first()
-    spark.sql(f"alter table delta.`{log.table}` set tblproperties ('delta.appendOnly' = 'false')")
-    spark.sql(f"delete from delta.`{log.table}` where _partition = 0 and _offset = {place._offset}")
-    lost = take_stock(spark, log)
-    assert not lost.balanced
-    assert [(v.kind, v.partition, v.first, v.last) for v in lost.violations] == [
-        ("lost", 0, place._offset, place._offset)
-    ]
-    row = rows(spark, log).where("_partition = 1").limit(1)
-    row.write.format("delta").mode("append").save(log.table)
-    assert "repeated" in {violation.kind for violation in take_stock(spark, log).violations}
-
-
-def test_what_retention_deleted_before_it_was_read_is_reported_as_a_gap(
-    spark: Any, log: Log, broker: Broker
-) -> None:
-    from kafka import KafkaAdminClient, TopicPartition
-
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event("a")])
-    run(spark, log)
-    send(broker.bootstrap, topic, [event(str(n)) for n in range(40)])
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    admin.delete_records({TopicPartition(topic, 0): 5})
-    admin.close()
-    run(spark, log)
-    books = take_stock(spark, log)
-    assert not books.balanced
-    assert {(v.kind, v.partition, v.last) for v in books.violations} == {("gap", 0, 4)}
-
-
-def test_duplicates_that_kafka_has_deleted_since_are_proved_by_the_engines_count(
-    spark: Any, log: Log, broker: Broker
-) -> None:
-    from kafka import KafkaAdminClient, TopicPartition
-
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event(str(n % 10)) for n in range(40)])
-    run(spark, log)
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    admin.delete_records({TopicPartition(topic, 0): -1, TopicPartition(topic, 1): -1})
-    admin.close()
-    books = take_stock(spark, log)
-    assert books.balanced
-    assert sum(account.duplicates for account in books.accounts) == 30
-
-
-def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
-    spark: Any, log: Log, broker: Broker
-) -> None:
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event("a", status=650), event("b", status=650), event("c"), b"bad"])
-    run(spark, log)
-    assert {r["reason"]: r["records"] for r in describe(spark, log)} == {
-        "broken rule: status is an HTTP code": 2,
-        "unparsable: not one JSON object": 1,
-    }
-    mended = replace(log, source=replace(log.source, rules={}))
-    assert requeue(spark, mended, reason="broken rule") == 2
-    assert requeue(spark, mended, reason="broken rule") == 0
-    run(spark, mended)
-    run(spark, mended)
-    assert ids(spark, mended) == ["a", "b", "c"]
-    books = take_stock(spark, mended)
-    assert books.balanced
-    assert books.requeued == {"sent": 2, "accepted": 2, "rejected": 0}
-    assert [r["reason"] for r in describe(spark, mended)] == ["unparsable: not one JSON object"]
-
-
-def test_a_recovery_does_not_accept_requeued_records_again(spark: Any, log: Log, broker: Broker) -> None:
-    topic = str(log.source.kafka_topic)
-    send(broker.bootstrap, topic, [event("a", status=650), event("b")])
-    run(spark, log)
-    mended = replace(log, source=replace(log.source, rules={}))
-    assert requeue(spark, mended) == 1
-    run(spark, mended)
-    recovery.recover(spark, mended, recovery.plan(spark, mended))
-    send(broker.bootstrap, topic, [event("c", status=650)])
-    run(spark, mended)
-    books = take_stock(spark, mended)
-    assert books.balanced, books
-    assert books.requeued == {"sent": 1, "accepted": 1, "rejected": 0}
-    assert ids(spark, mended) == ["a", "b", "c"]
-
-
 def test_a_decimal_is_kept_to_the_last_digit_or_rejected(spark: Any, log: Log, broker: Broker) -> None:
     money = replace(log.source, schema="id string, time timestamp, price decimal(10,2)", rules={})
     log = replace(log, source=money)
@@ -383,18 +160,6 @@ def test_a_decimal_is_kept_to_the_last_digit_or_rejected(spark: Any, log: Log, b
     }  # fmt: skip
     errors = {row._error for row in rows(spark, log).where("_error is not null").collect()}
     assert errors == {"wrong type: price is not decimal(10,2)"}
-
-
-def test_a_record_that_fails_again_can_be_requeued_again(spark: Any, log: Log, broker: Broker) -> None:
-    send(broker.bootstrap, str(log.source.kafka_topic), [event("a", status=650)])
-    run(spark, log)
-    assert requeue(spark, log) == 1
-    run(spark, log)
-    assert ids(spark, log) == []
-    mended = replace(log, source=replace(log.source, rules={}))
-    assert requeue(spark, mended) == 1
-    run(spark, mended)
-    assert ids(spark, mended) == ["a"]
 
 
 def test_unknown_fields_are_reported_and_kept_on_request(spark: Any, log: Log, broker: Broker) -> None:
