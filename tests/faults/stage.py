@@ -134,6 +134,12 @@ def batches_of(stage: Stage, view: View) -> Counter[tuple[str, int]]:
     return Counter((commit.query, commit.batch) for _, commit in found if not commit.fold)
 
 
+def has_batches(stage: Stage, view: View, number: int = 1) -> bool:
+    """Whether so many batches are in the view's tail, which may not be there yet."""
+    tail = tables_of(stage.settings, view).tail
+    return Path(tail, "_delta_log").is_dir() and len(batches_of(stage, view)) >= number
+
+
 def assert_exact(stage: Stage) -> None:
     """Each view says what its log says, and each of its batches was committed once."""
     for view in stage.views:

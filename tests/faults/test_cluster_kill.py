@@ -22,7 +22,7 @@ from speed_layer.engine import stream
 from speed_layer.ledger import take_stock
 from tests.cluster import environment, executors, running_cluster, worker
 from tests.conftest import Answer
-from tests.faults.stage import Stage, assert_exact, batches_of, states_of
+from tests.faults.stage import Stage, assert_exact, batches_of, has_batches, states_of
 from tests.streams import recomputed, served, tables_of
 from tests.waiting import until
 
@@ -161,9 +161,7 @@ def test_executors_and_a_worker_that_are_killed_under_a_stream_change_no_number(
 
 
 def is_at_work(stage: Stage) -> bool:
-    return all(
-        Path(tables_of(stage.settings, view).checkpoint, "commits", "1").exists() for view in stage.views
-    )
+    return all(has_batches(stage, view, 2) for view in stage.views)
 
 
 def assert_goes_on(stage: Stage, engine: Any) -> None:

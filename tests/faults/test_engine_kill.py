@@ -5,7 +5,6 @@ import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from braid.commits import BaseCommit, described, newest_commit
 from infra import broker as embedded
 from speed_layer.engine import stream
 from speed_layer.ledger import take_stock
-from tests.faults.stage import Command, Stage, assert_exact, batches_of
+from tests.faults.stage import Command, Stage, assert_exact, batches_of, has_batches
 from tests.streams import tables_of
 from tests.waiting import until
 
@@ -87,7 +86,7 @@ def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: P
     sending = send(stage, tmp_path / "truth", 2000, rate=0)
     assert sending.ended() == 0
     engine = stage.run("stream", "--ingest")
-    until(lambda: all(has_batch(stage, view) for view in stage.views))
+    until(lambda: all(has_batches(stage, view) for view in stage.views))
     assert engine.stop() == 0, engine.said
     assert "Traceback" not in engine.said
     newest = newest_commit(stage.spark, stage.log.table)
@@ -96,8 +95,3 @@ def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: P
     assert stage.accepted_ids() == true_ids(tmp_path / "truth")
     finish(stage)
     assert_exact(stage)
-
-
-def has_batch(stage: Stage, view: Any) -> bool:
-    tail = tables_of(stage.settings, view).tail
-    return Path(tail, "_delta_log").is_dir() and len(batches_of(stage, view)) > 0
