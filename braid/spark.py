@@ -62,6 +62,14 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|jaas",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
+        # Each query would start threads of its own, which stay for a minute: a stream has hundreds of queries by then.
+        "spark.sql.resultQueryStage.maxThreadThreshold": "64",
+        "spark.sql.shuffleExchange.maxThreadThreshold": "64",
+        # Nobody looks at them, and a stream has a thousand in ten minutes: as many plans would stay in memory.
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.ui.retainedTasks": "100",
     }
     if spark_cluster.is_cluster(settings):
         config |= spark_cluster.cluster_config(settings, _own_jars(settings))
