@@ -8,6 +8,7 @@ from itertools import groupby
 
 WIDTH, HEIGHT = 300, 260
 LEFT, TOP, RIGHT, BOTTOM = 48, 56, 16, 40
+IN_A_ROW = 3
 COLOURS = ("#1f5fa8", "#d1762a")
 
 
@@ -38,15 +39,19 @@ class Scale:
 
 def plot(lines: Sequence[Line]) -> str:
     panels = [list(group) for _, group in groupby(lines, key=lambda line: line.axis)]
-    drawn = "".join(_panel(panel, number * WIDTH) for number, panel in enumerate(panels))
+    rows = -(-len(panels) // IN_A_ROW)
+    drawn = "".join(
+        _panel(panel, number % IN_A_ROW * WIDTH, number // IN_A_ROW * HEIGHT)
+        for number, panel in enumerate(panels)
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {len(panels) * WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {min(len(panels), IN_A_ROW) * WIDTH} {rows * HEIGHT}" '
         f'font-family="sans-serif" font-size="11" fill="#333"><rect width="100%" height="100%" fill="#fff"/>'
         f"{drawn}</svg>\n"
     )
 
 
-def _panel(lines: list[Line], left: float) -> str:
+def _panel(lines: list[Line], left: float, top: float) -> str:
     sizes = lines[0].sizes
     times = [seconds for line in lines for seconds in line.seconds]
     across = Scale(sizes[0], sizes[-1], LEFT, WIDTH - RIGHT)
@@ -63,7 +68,7 @@ def _panel(lines: list[Line], left: float) -> str:
         seconds *= 10
     for number, line in enumerate(lines):
         parts.append(_line(line, COLOURS[number % len(COLOURS)], across, up, number))
-    return f'<g transform="translate({left:g} 0)">{"".join(parts)}</g>'
+    return f'<g transform="translate({left:g} {top:g})">{"".join(parts)}</g>'
 
 
 def _line(line: Line, colour: str, across: Scale, up: Scale, number: int) -> str:
