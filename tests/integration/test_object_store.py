@@ -25,6 +25,8 @@ from tests.waiting import until
 RACE = Path(__file__).parents[1] / "java" / "CommitRace.java"
 BRAID = str(Path(sys.executable).with_name("braid"))
 VERSIONS = 200
+# Each version is a race of its own: a writer that was refused is slower than one that was not, and would stay behind.
+APART_MS = 50
 DEFINITIONS = """\
 from dataclasses import replace
 from braid import count, sum_, tumbling
@@ -121,6 +123,7 @@ def race(store: Store, folder: Path, log: str, name: str, commits: str) -> "subp
         str(VERSIONS),
         name,
         str(folder / "go"),
+        str(APART_MS),
     ]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | store.environment
@@ -140,6 +143,7 @@ def test_of_four_writers_in_two_processes_exactly_one_makes_each_commit(store: S
         assert each.returncode == 0, err
         won += [(int(version), writer) for version, writer in map(str.split, out.splitlines())]
     assert Counter(version for version, _ in won) == Counter(range(VERSIONS))
+    assert {writer.split("-")[0] for _, writer in won} == {"one", "two"}, "there was no race"
     files = store.files()
     for version, writer in won:
         with files.open_input_stream(f"{BUCKET}/race/_delta_log/{version:020d}.json") as commit:

@@ -10,10 +10,11 @@ import org.apache.hadoop.fs.Path;
 
 /**
  * Some threads that all try to commit every version of one log:
- * `java CommitRace.java STORE LOG THREADS VERSIONS NAME GO`.
+ * `java CommitRace.java STORE LOG THREADS VERSIONS NAME GO [MILLISECONDS]`.
  *
  * It says "ready", begins when the file GO is there, and prints "VERSION WRITER" for each commit that
- * its store took. A commit consists of its writer's name, many times over.
+ * its store took. A commit consists of its writer's name, many times over. With MILLISECONDS, the versions
+ * begin at moments that far apart, counted from when GO was made: whoever lost one is in time for the next.
  */
 class CommitRace {
     static final int LINES = 50;
@@ -33,8 +34,11 @@ class CommitRace {
         while (!Files.exists(Paths.get(given[5]))) {
             Thread.onSpinWait();
         }
+        long begin = Files.getLastModifiedTime(Paths.get(given[5])).toMillis();
+        long apart = given.length > 6 ? Long.parseLong(given[6]) : 0;
         Thread[] writers = IntStream.range(0, threads)
-            .mapToObj(n -> new Thread(() -> commit(store, given[1], versions, given[4] + "-" + n, configuration)))
+            .mapToObj(n -> given[4] + "-" + n)
+            .map(name -> new Thread(() -> commit(store, given[1], versions, name, configuration, begin, apart)))
             .toArray(Thread[]::new);
         for (Thread writer : writers) {
             writer.start();
@@ -44,9 +48,14 @@ class CommitRace {
         }
     }
 
-    static void commit(LogStore store, String log, int versions, String writer, Configuration configuration) {
+    static void commit(
+            LogStore store, String log, int versions, String writer, Configuration configuration,
+            long begin, long apart) {
         List<String> lines = java.util.Collections.nCopies(LINES, writer);
         for (int version = 0; version < versions; version++) {
+            while (System.currentTimeMillis() < begin + (version + 1) * apart) {
+                Thread.onSpinWait();
+            }
             try {
                 store.write(new Path(log, String.format("%020d.json", version)), lines.iterator(), false, configuration);
                 System.out.println(version + " " + writer);
