@@ -12,7 +12,7 @@ from infra.airflow_files import HOST, LocalAirflow, prepare
 from infra.airflow_processes import PARTS, STANDBY, airflow_program, leader, ours, spawn, spawn_standby
 from infra.broker import port_is_taken
 from infra.marked import end
-from infra.starting import last_words, one_at_a_time, refuse_ended, waited_for
+from infra.starting import healthy_in_time, last_words, one_at_a_time, waited_for
 
 POOL = "spark"
 START_TIMEOUT = 180.0
@@ -137,14 +137,8 @@ def _ready(airflow: LocalAirflow, present: Status, unpause: bool, already: bool 
 
 
 def _wait_until_healthy(airflow: LocalAirflow, children: Mapping[str, "subprocess.Popen[bytes]"]) -> Status:
-    def look() -> Status | None:
-        present = status(airflow)
-        if present.healthy:
-            return present
-        refuse_ended("Airflow's", children, airflow.log)
-        return None
-
-    if (found := waited_for(look, START_TIMEOUT)) is None:
+    found = healthy_in_time(lambda: status(airflow), START_TIMEOUT, "Airflow's", children, airflow.log)
+    if found is None:
         raise BraidError(
             f"Airflow does not answer on {airflow.address} after {START_TIMEOUT:.0f} s. "
             f"{last_words(airflow.log('api-server'))}"

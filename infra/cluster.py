@@ -12,7 +12,7 @@ from infra.cluster_files import HOST, Choices, LocalCluster
 from infra.cluster_processes import MASTER, leaders, ours, secret_of, spawn, workers
 from infra.marked import end
 from infra.preflight import check_java
-from infra.starting import last_words, one_at_a_time, refuse_ended, waited_for
+from infra.starting import healthy_in_time, last_words, one_at_a_time
 
 if TYPE_CHECKING:
     import subprocess
@@ -144,14 +144,8 @@ def _refuse_taken_ports(cluster: LocalCluster) -> None:
 
 
 def _wait_until_healthy(cluster: LocalCluster, children: "Mapping[str, subprocess.Popen[bytes]]") -> Status:
-    def look() -> Status | None:
-        present = status(cluster)
-        if present.healthy:
-            return present
-        refuse_ended("the cluster's", children, cluster.log)
-        return None
-
-    if (found := waited_for(look, START_TIMEOUT)) is None:
+    found = healthy_in_time(lambda: status(cluster), START_TIMEOUT, "the cluster's", children, cluster.log)
+    if found is None:
         raise BraidError(
             f"the cluster at {cluster.master} has not got all its workers after {START_TIMEOUT:.0f} s. "
             f"{last_words(cluster.log(MASTER))}"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from braid.errors import BraidError
 
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.1
 
 Found = TypeVar("Found")
+
+
+class Status(Protocol):
+    """What is known of a program that has several processes."""
+
+    @property
+    def healthy(self) -> bool: ...
+
+
+Known = TypeVar("Known", bound=Status)
 
 
 @contextmanager
@@ -36,13 +46,25 @@ def waited_for(look: Callable[[], Found | None], timeout: float) -> Found | None
     return None
 
 
-def refuse_ended(
-    whose: str, children: "Mapping[str, subprocess.Popen[bytes]]", log_of: Callable[[str], Path]
-) -> None:
-    """Asked of the children themselves: in its first moment a process shows no environment, and so no mark."""
-    for part, child in children.items():
-        if child.poll() is not None:
-            raise BraidError(f"{whose} {part} ended. {last_words(log_of(part))}")
+def healthy_in_time(
+    ask: Callable[[], Known],
+    timeout: float,
+    whose: str,
+    children: "Mapping[str, subprocess.Popen[bytes]]",
+    log_of: Callable[[str], Path],
+) -> Known | None:
+    """Its status as soon as it is healthy; a child that ends meanwhile is an error."""
+
+    def look() -> Known | None:
+        if (present := ask()).healthy:
+            return present
+        # Asked of the children themselves: in its first moment a process shows no environment, and so no mark.
+        for part, child in children.items():
+            if child.poll() is not None:
+                raise BraidError(f"{whose} {part} ended. {last_words(log_of(part))}")
+        return None
+
+    return waited_for(look, timeout)
 
 
 def last_words(log: Path) -> str:
