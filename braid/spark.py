@@ -2,7 +2,9 @@
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,7 +114,7 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     conf.setAll(list(session_config(settings, local_cores(settings.spark_master)).items()))
     enters = SparkContext._active_spark_context is None and spark_cluster.is_cluster(settings)
     try:
-        with _stdout_kept_clean():
+        with _stdout_kept_clean(), _ctrl_c_kept():
             if enters:
                 spark_cluster.enter(settings, conf)
             session = SparkSession.builder.config(conf=conf).getOrCreate()
@@ -122,6 +124,16 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     if enters:
         spark_cluster.wait_for_executor(session, settings)
     return session
+
+
+@contextmanager
+def _ctrl_c_kept() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself; a command that ends in good order on it (see braid.signals) keeps it."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and callable(before) and before is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from braid.cli.checks import Check, check_table
 from braid.cli.demo_stage import Stage, make_stage, playing
 from braid.cli.demo_story import story
 from braid.cli.output import Json, console, errors, print_json
-from braid.cli.signals import stop_on_signals
 from braid.errors import BraidError, CheckFailed
 from braid.settings import current_settings
+from braid.signals import stop_on_signals
 
 EVENTS = 20_000
 

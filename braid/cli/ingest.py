@@ -8,11 +8,11 @@ import typer
 from typer.core import TyperGroup
 
 from braid.cli.output import Json, console, print_json, print_table
-from braid.cli.signals import stop_on_signals
 from braid.definitions import load_definitions
 from braid.durations import parse_duration
 from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
+from braid.signals import stop_on_signals
 from braid.source import Source
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import typer
 
 from braid import deployment
 from braid.cli.output import Json, console, errors, mark, print_json, print_table
-from braid.cli.signals import stop_on_signals
 from braid.cli.stream import Views
 from braid.definitions import load_definitions
 from braid.deployment import Deployment
 from braid.errors import BraidError, CheckFailed
 from braid.settings import Settings, current_settings
+from braid.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

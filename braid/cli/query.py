@@ -3,11 +3,10 @@
 import json as json_format
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from braid.cli.output import Json, print_json
 from braid.settings import current_settings
+from braid.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from serving_layer.follow import Follower, Move, Row
@@ -132,13 +132,10 @@ def tail(
     from serving_layer.changes import final, updates
     from serving_layer.follow import Follower
 
-    stop = threading.Event()
-    if not once:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
     chosen = {"updates": updates, "final": final, "complete": Whole().take}[mode]
     follower = Follower(current_settings(), name)
-    with a_closed_pipe_is_the_end(), _screen(mode, json) as screen:
+    until_told = nullcontext(threading.Event()) if once else stop_on_signals()
+    with until_told as stop, a_closed_pipe_is_the_end(), _screen(mode, json) as screen:
         for move in moves(follower, stop, once):
             rows = chosen(move)
             if rows is not None and (rows or once or mode == "complete"):

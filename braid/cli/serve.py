@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.signals import stop_on_signals
 from braid.definitions import Definitions, load_definitions
 from braid.log import Log
 from braid.logs import Log as Logger
 from braid.metrics import prometheus
 from braid.settings import Settings, current_settings
+from braid.signals import stop_on_signals
 from braid.status import read_all, report
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import typer
 
 from braid.cli.forward import address, circumstances, is_forwarded
-from braid.cli.signals import stop_on_signals
 from braid.errors import BraidError
 from braid.logs import Log
 from braid.settings import Settings, current_settings
+from braid.signals import stop_on_signals
 
 log = Log("standby")
 

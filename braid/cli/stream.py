@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from braid.cli.signals import stop_on_signals
 from braid.definitions import load_definitions
 from braid.settings import current_settings
+from braid.signals import stop_on_signals
 
 Views = Annotated[
     list[str] | None, typer.Argument(help="Views by name; all when none is given.", metavar="[VIEW]...")

@@ -11,12 +11,12 @@ import typer
 from rich.markup import escape
 
 from braid.cli.output import Json, console, print_json, print_table
-from braid.cli.signals import stop_on_signals
 from braid.cli.watch import watching
 from braid.definitions import Definitions, load_definitions
 from braid.errors import BraidError, CheckFailed
 from braid.metrics import prometheus as prometheus_text
 from braid.settings import Settings, current_settings
+from braid.signals import stop_on_signals
 from braid.status import (
     ENGINE,
     SUPERVISOR,

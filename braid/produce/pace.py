@@ -1,10 +1,6 @@
-"""Sends no faster than asked, and stops when told to."""
+"""Sends no faster than asked."""
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 from braid.produce.record import Record
 
@@ -25,29 +21,3 @@ def paced(
         if ahead > _SHORTEST_WAIT:
             wait(ahead)
         yield record
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets.
-
-    An exception in the middle of a send would leave a record of which nobody knows whether it was sent.
-    The second signal acts as usual, for whoever does not want to wait.
-    """
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        restore()
-
-    for number in before:
-        signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        restore()

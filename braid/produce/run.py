@@ -10,9 +10,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from braid.produce.outlet import OnAck, Outlet
-from braid.produce.pace import paced, stop_on_signal
+from braid.produce.pace import paced
 from braid.produce.record import Record
 from braid.produce.truth import Truth, write_truth
+from braid.signals import stop_on_signals
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def run(
             truth.add(record)
         on_ack(record)
 
-    with outlet as connected, stop_on_signal() as stop:
+    # An exception in the middle of a send would leave a record of which nobody knows whether it was sent.
+    with outlet as connected, stop_on_signals(once=True) as stop:
         start = clock()
         try:
             sent = connected.send(paced(plan.records, rate, clock, stop.wait), acknowledged, stop)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -80,15 +81,21 @@ def topic(broker: embedded.Broker, home: Path, tmp_path: Path) -> tuple[str, dic
     }
 
 
-def test_sigterm_stops_it_cleanly_and_closes_its_epoch(
-    spark: Any, broker: embedded.Broker, home: Path, tmp_path: Path, topic: tuple[str, dict[str, str]]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_and_closes_its_epoch(
+    spark: Any,
+    broker: embedded.Broker,
+    home: Path,
+    tmp_path: Path,
+    topic: tuple[str, dict[str, str]],
+    number: signal.Signals,
 ) -> None:
     name, environment = topic
     true_ids = produce(broker.bootstrap, name, tmp_path / "truth", seed=1, events=2000)["ids"]
     log = Log(replace(requests, kafka_topic=name), Settings(home=str(home), kafka_bootstrap=broker.bootstrap))
     process = start_ingest(environment)
     until(lambda: Path(log.checkpoint, "commits", "0").exists())
-    process.terminate()
+    process.send_signal(number)
     assert process.wait(60) == 0
     newest = newest_commit(spark, log.table)
     assert newest is not None

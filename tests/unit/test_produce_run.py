@@ -11,9 +11,12 @@ import pytest
 
 from braid.errors import BraidError
 from braid.produce.outlet import FileOutlet
-from braid.produce.pace import paced, stop_on_signal
+from braid.produce.pace import paced
 from braid.produce.run import Plan, run
 from braid.produce.weblog import Weblog, weblog
+
+# So many that no machine has sent them all before it hears of a signal.
+EVENTS = 200_000
 
 
 class Clock:
@@ -55,16 +58,6 @@ def test_a_rate_of_0_never_waits():
     assert clock.now == 100
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_to_stop_and_the_second_acts_as_usual(number: signal.Signals):
-    before = signal.getsignal(number)
-    with stop_on_signal() as stop:
-        assert signal.getsignal(number) is not before
-        signal.raise_signal(number)
-        assert stop.is_set()
-        assert signal.getsignal(number) is before
-
-
 def test_a_file_has_a_record_a_line_and_appears_when_it_is_complete(tmp_path: Path):
     path = tmp_path / "drop.jsonl"
     records = list(weblog(Weblog(events=200, malformed=0.5)))
@@ -90,12 +83,12 @@ def test_the_truth_of_an_interrupted_run_is_of_what_was_sent(tmp_path: Path):
         if len(seen) == 20:
             signal.raise_signal(signal.SIGINT)
 
-    summary = run(plan(), nullcontext(FileOutlet(out)), rate=0, truth_file=truth, on_ack=on_ack)
+    summary = run(plan(EVENTS), nullcontext(FileOutlet(out)), rate=0, truth_file=truth, on_ack=on_ack)
     assert summary.interrupted
-    assert summary.acknowledged == 20
+    assert 20 <= summary.acknowledged == len(seen) < EVENTS
     ids = sorted(json.loads(line)["id"] for line in out.read_text().splitlines())
     assert json.loads(truth.read_text())["ids"] == ids
-    assert len(ids) == 20
+    assert len(ids) == len(seen)
 
 
 def test_the_truth_of_a_failed_run_is_of_what_was_sent(tmp_path: Path):
