@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from braid import deployment
 from braid import log as logs
+from braid.delta_tables import rows_by_day
 from braid.deployment import Version
 from braid.errors import BraidError
 from braid.log import Log
@@ -95,8 +96,9 @@ class _Rounds:
     def __init__(self, job: StreamJob, watch: Watch, stop: threading.Event) -> None:
         self.job, self.watch, self.stop = job, watch, stop
         self.began, self.events, self.known, self.before = time.monotonic(), 0, -1, 0
-        by_day = logs.read(job.spark, job.log).groupBy("day").count().collect()
-        self.total, self.days = sum(row["count"] for row in by_day), len(by_day)
+        first = job.version.from_day or date.min
+        rows = [number for day, number in rows_by_day(job.log.table).items() if day >= first]
+        self.total, self.days = sum(rows), len(rows)
 
     def run(self) -> None:
         for number in range(MOST_ROUNDS):

@@ -186,7 +186,7 @@ def apply(
     def spark() -> "SparkSession":
         return spark_session(settings, "braid apply")
 
-    changes = [change for change in planned(settings, spark) if change.is_due]
+    changes = [change for change in planned(settings) if change.is_due]
     for name in names or ():
         load_definitions(settings.definitions).view(name)
     with stop_on_signals() as stop, progress_bar(quiet=json) as watch:

@@ -1,14 +1,12 @@
 """`braid plan`: what the definitions would change in what is deployed, and what it would cost."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from braid import documents
 from braid import plan as planning
 from braid.cli.output import Json, console, print_json, print_table
 from braid.definitions import load_definitions
@@ -18,9 +16,6 @@ from braid.plan import Cost, CostOf, PlannedChange, Step
 from braid.settings import Settings, current_settings
 from braid.source import Source
 from braid.view import View
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def register(app: typer.Typer) -> None:
@@ -35,12 +30,12 @@ def plan(
 ) -> None:
     """Compare the definitions with what is deployed: what differs, what `braid apply` will do, and what it costs.
 
-    Changes nothing. Spark is started only to count the events that a new or changed view has to read.
+    Changes nothing, and starts no Spark: the events that a new or changed view has to read are counted without it.
 
     Example: `braid plan --check`
     """
     settings = current_settings()
-    changes = planned(settings, lambda: _spark(settings))
+    changes = planned(settings)
     due = [change for change in changes if change.is_due]
     if json:
         print_json([as_dict(change) for change in changes])
@@ -57,31 +52,22 @@ def plan(
         )
 
 
-def planned(settings: Settings, spark: "Callable[[], SparkSession]") -> tuple[PlannedChange, ...]:
+def planned(settings: Settings) -> tuple[PlannedChange, ...]:
     """The plan for the definitions and deployments of these settings."""
     definitions = load_definitions(settings.definitions)
-    return planning.plan(definitions, deployments(settings), log_cost(spark, settings))
+    return planning.plan(definitions, deployments(settings), log_cost(settings))
 
 
-def log_cost(spark: "Callable[[], SparkSession]", settings: Settings) -> CostOf:
+def log_cost(settings: Settings) -> CostOf:
     """What the log of a view's source holds: all of it is read by a view that begins or is replayed."""
 
     @cache
     def of_source(source: Source) -> Cost:
-        from braid.log import Log, read
+        from batch_layer.arrivals import Arrivals
+        from braid.log import Log
 
-        log = Log(source, settings)
-        # Asked without Spark, whose start takes longer than everything else here.
-        if not documents.names(f"{log.table}/_delta_log"):
-            return Cost()
-        row = (
-            read(spark(), log)
-            .where("_error is null")
-            .selectExpr("count(*) as events", "count(distinct day) as days")
-            .first()
-        )
-        assert row is not None, "an aggregate has one row"
-        return Cost(row.events, row.days)
+        arrivals = Arrivals.of(Log(source, settings))
+        return Cost(sum(row.accepted for row in arrivals.rows), len(arrivals.days))
 
     def cost(view: View, step: Step) -> Cost:
         return of_source(view.source)
@@ -120,9 +106,3 @@ def _summary(due: list[PlannedChange]) -> str:
     if not due:
         return "[green]nothing to do[/]"
     return f"to do: {len(due)}; `braid apply` does it"
-
-
-def _spark(settings: Settings) -> "SparkSession":
-    from braid.spark import spark_session
-
-    return spark_session(settings, "braid plan")

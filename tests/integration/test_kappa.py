@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from braid import deployment
+from braid.delta_tables import rows_by_day
 from braid.log import Log
 from braid.settings import Settings
 from tests.conftest import Answer
@@ -35,6 +36,18 @@ def define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
         file.write_text(DEFINITIONS.format(limit=limit, more=more))
 
     return write
+
+
+def test_the_rows_of_each_day_are_known_from_the_log_of_the_table(spark: Any, settings: Settings) -> None:
+    log = Log(requests, settings)
+    assert rows_by_day(log.table) == {}
+    feed = Feed(spark, log)
+    for minute in range(2):
+        feed.commit(some(30, minute), minute)
+    feed.beat(2)
+    counted = spark.read.format("delta").load(log.table).groupBy("day").count().collect()
+    assert rows_by_day(log.table) == {row["day"]: row["count"] for row in counted}
+    assert len(counted) == 2
 
 
 def answered(braid: Callable[..., Answer]) -> tuple[int, int]:
