@@ -11,7 +11,7 @@ from bench.common import REQUESTS, batches_after, parsed_stream
 from braid import View, count, sum_, tumbling
 from braid.settings import Settings
 from braid.spark import spark_session
-from braid.view_tables import ViewTables
+from braid.view_tables import PROPERTIES, ViewTables
 from braid.windows import Fixed
 
 MEASURES = {"hits": count(), "volume": sum_("bytes")}
@@ -27,7 +27,7 @@ DESIGNS = {
     COMPLETE: "stateful aggregation, native Delta sink (complete)",
 }
 # The other tables are given what Braid's have, so that designs are compared and not settings.
-PROPERTIES = {"delta.checkpointInterval": "100", "delta.enableDeletionVectors": "false"}
+SHARED = ("delta.checkpointInterval", "delta.enableDeletionVectors")
 # The engine keeps its last hundred reports of a query.
 LOOK_EVERY = 15.0
 
@@ -111,8 +111,8 @@ def _query(spark: Any, case: Case, settings: Settings, view: View) -> Any:
     numbers = numbers.select(F.col("window.start").alias("pane"), *view.keys, "hits", "volume")
     location = _table(case, settings, view)
     table = DeltaTable.create(spark).location(location).addColumns(numbers.schema)
-    for name, value in PROPERTIES.items():
-        table = table.property(name, value)
+    for name in SHARED:
+        table = table.property(name, PROPERTIES[name])
     table.execute()
     stream = numbers.writeStream.queryName(view.name).option("checkpointLocation", f"{location}-checkpoint")
     if case.design == COMPLETE:

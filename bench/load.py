@@ -1,6 +1,7 @@
 """Live events for the freshness benchmark: a web log that happens now, with probes among it that can be recognised."""
 
 import json
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,11 +28,12 @@ class Probes:
 
 def live_records(probes: Probes, every: float, clock: Callable[[], float] = time.time) -> Iterator[Record]:
     """The generator's events at the present time, and a probe in front of the first one that is due for it."""
-    due = clock()
+    due, draw = clock(), random.Random(0)
     for record in weblog(Weblog(events=ENDLESS, days=365)):
         now = clock()
         if now >= due:
-            due = max(due + every, now)
+            # Never at one beat: a design with a trigger would meet all of them at the same moment of its round.
+            due = max(due + every * draw.uniform(0.5, 1.5), now)
             url = f"{PROBE}{len(probes.sent)}"
             probes.sent[url] = now
             yield _record(Event(url, None, "probe.example.org", url, 200, 1), now)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.enableDeletionVectors": "false",
-    # A commit every second: at Delta's default of 10, two commits in ten pay for a checkpoint.
-    "delta.checkpointInterval": "100",
+    # A commit every second: the one that pays for a checkpoint, and the one after it, take seconds.
+    "delta.checkpointInterval": "300",
     # Longer than any pause of a stream that is to find its place again.
     "delta.logRetentionDuration": "interval 7 days",
     "delta.deletedFileRetentionDuration": "interval 7 days",

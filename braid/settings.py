@@ -106,9 +106,10 @@ class Settings(BaseSettings):
         description="PEM file with a client's certificate and its key (PKCS #8), where brokers ask for one",
     )
     epoch: Duration = Field(timedelta(minutes=1), gt=timedelta(0), description="length of an epoch")
-    trigger: Duration = Field(
-        timedelta(milliseconds=500),
-        description="time between micro-batches; '0 seconds' is as fast as possible",
+    trigger: Duration | None = Field(
+        None,
+        description="time between ingest's micro-batches, '0 seconds' is as fast as possible; unless it is given, as "
+        "many half seconds as there are streams in the same application for each core",
     )
     stream_trigger: Duration = Field(
         timedelta(0),

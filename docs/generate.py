@@ -113,7 +113,7 @@ def settings_reference() -> str:
             f"`{name}`",
             str(field.description),
             _type(field),
-            f"`{shown}`" if str(shown) else "empty",
+            "none" if shown is None else f"`{shown}`" if str(shown) else "empty",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
@@ -121,6 +121,10 @@ def settings_reference() -> str:
 
 def _type(field: Any) -> str:
     annotation = field.annotation
+    if type(None) in get_args(annotation):
+        # Of what may be left out; its first part may be annotated in turn.
+        annotation = get_args(annotation)[0]
+        annotation = get_args(annotation)[0] if get_args(annotation) else annotation
     if get_origin(annotation) is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(annotation))
     if annotation is int and any(getattr(each, "le", None) == 65535 for each in field.metadata):

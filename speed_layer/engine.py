@@ -46,10 +46,8 @@ def stream(
         sources = ()
 
     def discover() -> list[Job]:
-        return [
-            *ingest_jobs(spark, sources, settings, clock),
-            *stream_jobs(spark, settings, names, clock),
-        ]
+        streams = stream_jobs(spark, settings, names, clock)
+        return [*ingest_jobs(spark, sources, settings, clock, len(streams)), *streams]
 
     # Beside its ingest a stream waits for the log that is to come; a service waits for its topics.
     process = "-".join(["stream", *names]) if names else ENGINE
