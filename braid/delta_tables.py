@@ -131,13 +131,13 @@ def pin(table: DeltaTable) -> Pinned:
 
 
 def rows_by_day(location: str) -> dict[date, int]:
-    """How many rows a table has of each day, as its own log says: no file is read."""
+    """How many rows a table has of each day, as its own log says: no file is read; one that it does not count is 0."""
     table = open_table(location)
     if table is None:
         return {}
     files = pa.table(table.get_add_actions(flatten=True))
     totals = files.group_by("partition.day").aggregate([("num_records", "sum")])
-    return dict(zip(totals["partition.day"].to_pylist(), totals["num_records_sum"].to_pylist(), strict=True))
+    return {row["partition.day"]: row["num_records_sum"] or 0 for row in totals.to_pylist()}
 
 
 def parse_commit(text: str) -> Logged:

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 # No signal has this number.
@@ -32,8 +32,10 @@ def stop_on_signals(*, once: bool = False) -> Iterator[threading.Event]:
             numbers = os.read(reading, 64)
             if not ENDING.isdisjoint(numbers):
                 stop.set()
-            if outer != -1:
-                os.write(outer, numbers.rstrip(GOODBYE))
+            # One that is full has been told already.
+            with suppress(BlockingIOError):
+                if outer != -1:
+                    os.write(outer, numbers.rstrip(GOODBYE))
 
     def handle(*_: object) -> None:
         if once:

@@ -9,7 +9,7 @@ import pytest
 
 from braid import deployment
 from braid.delta_tables import rows_by_day
-from braid.log import Log
+from braid.log import Log, create
 from braid.settings import Settings
 from tests.conftest import Answer
 from tests.integration.test_stream import requests, some, traffic
@@ -40,6 +40,8 @@ def define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
 
 def test_the_rows_of_each_day_are_known_from_the_log_of_the_table(spark: Any, settings: Settings) -> None:
     log = Log(requests, settings)
+    assert rows_by_day(log.table) == {}
+    create(spark, log)
     assert rows_by_day(log.table) == {}
     feed = Feed(spark, log)
     for minute in range(2):
