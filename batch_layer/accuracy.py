@@ -4,11 +4,11 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from batch_layer.days import Accuracy
-from braid.delta_tables import open_table, pin
+from braid.define.view import View
+from braid.merge.spark import served_states
 from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
-from braid.served import served_states
-from braid.view import View
-from braid.view_tables import ViewTables
+from braid.tables.delta_rs import open_table, pin
+from braid.tables.view_tables import ViewTables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from braid import documents
-from braid.commits import Commit
-from braid.delta_tables import open_table
 from braid.errors import BraidError
-from braid.log import Log, last_closed
+from braid.log.table import Log, last_closed
+from braid.tables import documents
+from braid.tables.commits import Commit
+from braid.tables.delta_rs import open_table
 
 BY_DAY_AND_EPOCH = """
     SELECT day, _epoch AS epoch,

@@ -10,14 +10,14 @@ from batch_layer.days import read_days
 from batch_layer.lookups import LookupsAsOf
 from batch_layer.plan import ALL, Days, plan
 from batch_layer.recompute import day_rows, first_copies, recompute
-from braid import deployment
-from braid.log import Log
+from braid.define.source import Source
+from braid.define.view import View
+from braid.deploy import store as deployment
+from braid.log.table import Log
+from braid.merge.spark import served_states
 from braid.parity import Parity, compare_states
-from braid.served import served_states
-from braid.settings import Settings
-from braid.source import Source
-from braid.view import View
-from braid.view_tables import ViewTables
+from braid.runtime.settings import Settings
+from braid.tables.view_tables import ViewTables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,11 +6,11 @@ from datetime import date, datetime, time, timedelta
 from urllib.parse import quote
 
 from batch_layer.arrivals import closed_epoch
-from braid import documents
+from braid.define.source import Source
 from braid.errors import BraidError, NotYet
-from braid.log import Log
-from braid.settings import Settings
-from braid.source import Source
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables import documents
 
 
 def common_cut(settings: Settings, sources: Iterable[Source]) -> datetime:

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
-from batch_layer.gates import Verdict
-from braid import documents
-from braid.settings import Settings
-from braid.source import Source
-from braid.view_tables import ViewTables
+from batch_layer.gates.judge import Verdict
+from braid.define.source import Source
+from braid.runtime.settings import Settings
+from braid.tables import documents
+from braid.tables.view_tables import ViewTables
 
 
 @dataclass(frozen=True)

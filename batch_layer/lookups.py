@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from braid import deployment
-from braid.check import empty_base
-from braid.events import read_lookup
-from braid.lookup import Lookup
-from braid.served import base_states
-from braid.settings import Settings
+from braid.check.definitions import empty_base
+from braid.define.lookup import Lookup
+from braid.define.view import View
+from braid.deploy import store as deployment
+from braid.log.events import read_lookup
+from braid.merge.spark import base_states
+from braid.runtime.settings import Settings
 from braid.states.spark import present
-from braid.storage import Storage
-from braid.transactions import newest_version
-from braid.view import View
-from braid.view_tables import ViewTables, pinned
+from braid.tables.delta_log import newest_version
+from braid.tables.storage import Storage
+from braid.tables.view_tables import ViewTables, pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

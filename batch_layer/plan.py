@@ -8,14 +8,14 @@ from typing import Literal
 from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
 from batch_layer.days import DayRecord, Gate, read_days, read_gate
 from batch_layer.publish import throughs
-from braid import deployment
+from braid.define.fingerprint import fingerprint
+from braid.define.source import Source
+from braid.define.view import View
+from braid.deploy import store as deployment
 from braid.errors import BraidError
-from braid.fingerprint import fingerprint
-from braid.log import Log
-from braid.settings import Settings
-from braid.source import Source
-from braid.view import View
-from braid.view_tables import ViewTables
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.view_tables import ViewTables
 
 State = Literal["never computed", "stale", "definition changed", "held", "up to date"]
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from braid.commits import BaseCommit
-from braid.delta_tables import open_table, pin
-from braid.view import View
-from braid.view_tables import ViewTables, base_columns
+from braid.define.view import View
+from braid.tables.commits import BaseCommit
+from braid.tables.delta_rs import open_table, pin
+from braid.tables.view_tables import ViewTables, base_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

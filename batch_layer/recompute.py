@@ -6,15 +6,15 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from batch_layer.lookups import LookupsAsOf
-from braid.ddl import quote
-from braid.events import view_events
-from braid.frames import timestamp
-from braid.log import Log, read
-from braid.settings import Settings
-from braid.source import Source
+from braid.define.schema import quote
+from braid.define.source import Source
+from braid.define.view import View
+from braid.log.events import view_events
+from braid.log.table import Log, read
+from braid.runtime.frames import timestamp
+from braid.runtime.settings import Settings
 from braid.states.spark import prepare
-from braid.view import View
-from braid.view_tables import LATE, base_columns
+from braid.tables.view_tables import LATE, base_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

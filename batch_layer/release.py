@@ -9,11 +9,11 @@ from batch_layer import days as records
 from batch_layer.plan import Days, PlannedDay, plan
 from batch_layer.run import run
 from batch_layer.tasks import Asked, DayResult
-from braid import deployment
+from braid.define.view import View
+from braid.deploy import store as deployment
 from braid.errors import BraidError
-from braid.settings import Settings
-from braid.view import View
-from braid.view_tables import ViewTables
+from braid.runtime.settings import Settings
+from braid.tables.view_tables import ViewTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

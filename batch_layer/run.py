@@ -6,21 +6,23 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from batch_layer import data_docs, input_gate
 from batch_layer import days as records
 from batch_layer.accuracy import accuracies
 from batch_layer.days import Accuracy, Gate, Publish
-from batch_layer.gates import OutputDay, audit_output, totals
+from batch_layer.gates import data_docs
+from batch_layer.gates import inputs as input_gate
+from batch_layer.gates.judge import OutputDay, audit_output, totals
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import publish
 from batch_layer.recompute import day_rows, on_days, recompute
 from batch_layer.tasks import Asked, DayResult, Task, chunks, task_of, up_to_date
-from braid import deployment, view_tables
-from braid.delta_tables import open_table
-from braid.log import Log
-from braid.logs import Log as Logger
-from braid.settings import Settings
-from braid.view import View
+from braid.define.view import View
+from braid.deploy import store as deployment
+from braid.log.table import Log
+from braid.runtime.logging import Log as Logger
+from braid.runtime.settings import Settings
+from braid.tables import view_tables
+from braid.tables.delta_rs import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

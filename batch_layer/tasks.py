@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Literal
 
 from batch_layer.plan import ALL, Days, PlannedDay
-from braid import deployment
-from braid.delta_tables import open_table
-from braid.deployment import Version
-from braid.settings import Settings
-from braid.view_tables import REPLAY_CUT, ViewTables
+from braid.deploy import store as deployment
+from braid.deploy.store import Version
+from braid.runtime.settings import Settings
+from braid.tables.delta_rs import open_table
+from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 # Days are computed together up to so many events: what they share is kept in memory, and on disk beyond it.
 MOST_EVENTS = 4_000_000

@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import quote
 
 from bench.common import Row, arguments, free_port, percentile, scratch_folder, show
-from infra import airflow as local
-from infra.airflow_api import Api
-from infra.airflow_files import DAGS, LocalAirflow
+from infra.airflow import service as local
+from infra.airflow.api import Api
+from infra.airflow.files import DAGS, LocalAirflow
 
 DAG = "daily_batch"
 FIRST = date(2026, 3, 1)

@@ -19,9 +19,9 @@ from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, s
 from bench.designs import MEASURES
 from bench.made_log import START, MadeLog
 from braid import View, approx_distinct, tumbling
-from braid.log import Log
-from braid.settings import Settings
-from braid.spark import spark_session
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
 
 WITH_IDS = replace(REQUESTS, event_id="id")
 VIEWS = (

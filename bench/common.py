@@ -15,9 +15,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from braid.settings import Settings
-from braid.source import Source
-from infra import brokers
+from braid.define.source import Source
+from braid.runtime.settings import Settings
+from infra.kafka import brokers
 
 REQUESTS = Source(
     name="requests", kafka_topic="requests", event_time="time",

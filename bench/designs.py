@@ -9,10 +9,10 @@ from typing import Any
 
 from bench.common import REQUESTS, batches_after, parsed_stream
 from braid import View, count, sum_, tumbling
-from braid.settings import Settings
-from braid.spark import spark_session
-from braid.view_tables import PROPERTIES, ViewTables
-from braid.windows import Fixed
+from braid.define.windows import Fixed
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from braid.tables.view_tables import PROPERTIES, ViewTables
 
 MEASURES = {"hits": count(), "volume": sum_("bytes")}
 VIEWS = (
@@ -76,7 +76,7 @@ def application(case: Case, settings: Settings, stop: Signal) -> list[Batch]:
     watcher.start()
     try:
         if case.design == BRAID:
-            from speed_layer.engine import stream
+            from speed_layer.jobs.engine import stream
 
             stream(spark, views, settings, sources=[views[0].source], stop=halt)
         else:

@@ -23,7 +23,7 @@ from typing import Any
 from bench.common import REQUESTS, Row, arguments, create_topic, own_broker, percentile, scratch_folder, show
 from bench.designs import BRAID, DESIGNS, MERGE, Batch, Case, application
 from bench.load import PROBE, Probes, live_load
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 
 WANTED = {1: 0.5, 3: 0.4}
 LOOK_EVERY = 0.05

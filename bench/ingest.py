@@ -32,10 +32,10 @@ from bench.common import (
     scratch_folder,
     show,
 )
-from braid.settings import Settings
-from braid.source import Source
-from braid.spark import spark_session
-from speed_layer.ingest import IngestJob
+from braid.define.source import Source
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from speed_layer.ingest.job import IngestJob
 
 SOURCE = replace(
     REQUESTS, event_id="id", timezone="America/New_York",

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 from braid.produce.pace import paced
 from braid.produce.record import EVENT, Event, Record
-from braid.produce.weblog import Weblog, weblog
-from braid.settings import Settings
+from braid.produce.weblog.scenario import Weblog, weblog
+from braid.runtime.settings import Settings
 
 PROBE = "/probe/"
 # More than any run sends: the generator makes them as they are taken.

@@ -9,10 +9,10 @@ from deltalake import CommitProperties, write_deltalake
 
 from bench.common import REQUESTS
 from braid import View, count, sum_, tumbling
-from braid.commits import Position, TailCommit
-from braid.deployment import changing, deployed
-from braid.settings import Settings
-from braid.view_tables import ViewTables
+from braid.deploy.store import changing, deployed
+from braid.runtime.settings import Settings
+from braid.tables.commits import Position, TailCommit
+from braid.tables.view_tables import ViewTables
 
 BY_PAGE = View(
     name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),

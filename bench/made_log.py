@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid import log as logs
-from braid.commits import Commit
-from braid.events import log_schema
-from braid.log import Log
+from braid.log import table as logs
+from braid.log.events import log_schema
+from braid.log.table import Log
+from braid.tables.commits import Commit
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DISORDER = 300

@@ -23,11 +23,11 @@ from bench.common import REQUESTS, Row, arguments, scratch_folder, settings_at, 
 from bench.designs import MEASURES
 from bench.made_log import START, MadeLog
 from braid import View, tumbling
-from braid.log import Log
-from braid.settings import Settings
-from braid.spark import spark_session
-from braid.view_tables import ViewTables
-from speed_layer.engine import stream
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from braid.tables.view_tables import ViewTables
+from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")
 KAPPA = View(

@@ -15,12 +15,12 @@ from typing import Any
 from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, settings_at, show
 from bench.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
-from braid.log import Log
-from braid.served import recomputed_states, served_states
-from braid.settings import Settings
-from braid.spark import spark_session
-from braid.view_tables import LATE, ViewTables, base_columns
-from speed_layer.replay import Progress, replay
+from braid.log.table import Log
+from braid.merge.spark import recomputed_states, served_states
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from braid.tables.view_tables import LATE, ViewTables, base_columns
+from speed_layer.stream.replay import Progress, replay
 
 VIEW = View(
     name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),

@@ -32,15 +32,15 @@ from bench.common import REQUESTS, Row, arguments, free_port, scratch_folder, se
 from bench.made_log import START, MadeLog
 from bench.scale_plot import Line, plot
 from braid import View, count, sum_, tumbling
-from braid.log import Log
-from braid.served import recomputed_states
-from braid.settings import Settings
-from braid.spark import spark_session
-from braid.spark_cluster import is_cluster
-from infra import cluster as local
-from infra.cluster_files import local_cluster
-from infra.cluster_processes import ours
-from speed_layer.engine import stream
+from braid.log.table import Log
+from braid.merge.spark import recomputed_states
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from braid.runtime.spark_cluster import is_cluster
+from infra.cluster import service as local
+from infra.cluster.files import local_cluster
+from infra.cluster.processes import ours
+from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")
 VIEW = View(
@@ -141,7 +141,8 @@ class Grown:
         """Of the least squares' line through the logarithms."""
         points = [(math.log(x), math.log(cost.cpu)) for x, cost in zip(self.sizes, self.costs, strict=True)]
         x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
-        return sum((x - x_mean) * (y - y_mean) for x, y in points) / sum((x - x_mean) ** 2 for x, _ in points)
+        covariance = math.fsum((x - x_mean) * (y - y_mean) for x, y in points)
+        return covariance / math.fsum((x - x_mean) ** 2 for x, _ in points)
 
     @property
     def last_slope(self) -> float:

@@ -25,7 +25,7 @@ import psutil
 
 from bench.common import Row, arguments, free_port, percentile, scratch_folder, settings_at, show
 from bench.made_base import BY_PAGE, FIRST, MINUTE, MadeTables, page
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 
 POINT_WANTED, TOP_WANTED, VISIBLE_WANTED, TIMES_WANTED = 0.020, 0.150, 0.100, 20
 # Long enough to be sure of a percentile, short enough to be run often.
@@ -117,7 +117,7 @@ def questions(days: int, keys: int) -> dict[str, Callable[[Any], tuple[str, dict
 def timed(
     client: httpx.Client, draw: Any, ask: Callable[[Any], tuple[str, dict[str, Any]]], seconds: float
 ) -> list[float]:
-    took = []
+    took: list[float] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         path, parameters = ask(draw)
@@ -131,7 +131,7 @@ def timed(
 
 def visible(client: httpx.Client, done: list[float], commits: int) -> list[float]:
     """From the end of a commit to the first answer that knows of it."""
-    took = []
+    took: list[float] = []
     while len(took) < commits:
         known = client.get("/versions").json()["views"]["by_page"]["tail_version"]
         count = len(done)
@@ -191,7 +191,9 @@ def measure(
     settings = settings_at(folder / f"{days}-days")
     made = MadeTables(settings, options.keys)
     made.base(days)
-    rows, details, draw = [], {}, np.random.default_rng(1)
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
+    draw = np.random.default_rng(1)
     made.commit(days, 0)
     began = time.monotonic()
     with server(settings) as (client, process):
@@ -255,7 +257,7 @@ def main() -> None:
     with scratch_folder() as folder:
         spark = None
         if not options.no_spark:
-            from braid.spark import spark_session
+            from braid.runtime.spark import spark_session
 
             spark = spark_session(settings_at(folder), "bench")
         for days in options.days:

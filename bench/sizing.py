@@ -20,12 +20,12 @@ from bench.ingest import LIVE_RATE, SOURCE, fill, ingest_rate, steady_load
 from bench.made_log import MadeLog
 from bench.scale import processor_time
 from braid import View, count, sum_, tumbling
-from braid.log import Log
-from braid.settings import Settings
-from braid.spark import spark_session
-from braid.view_tables import ViewTables
-from speed_layer.engine import stream
-from speed_layer.ingest import IngestJob
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from braid.tables.view_tables import ViewTables
+from speed_layer.ingest.job import IngestJob
+from speed_layer.jobs.engine import stream
 
 TRACK_ROWS = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 VIEW = View(
@@ -84,7 +84,7 @@ def remembered(spark: Any, settings: Settings) -> float:
                 time.sleep(0.2)
         finally:
             job.stop()
-    return statistics.median(found.values())
+    return float(statistics.median(found.values()))
 
 
 def tail(spark: Any, folder: Path) -> dict[str, float]:

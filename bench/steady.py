@@ -28,14 +28,14 @@ from bench.common import (
 )
 from bench.made_log import MadeLog
 from braid import View, count, sum_, tumbling
-from braid.deployment import deploy_first
-from braid.log import Log
-from braid.settings import Settings
-from braid.spark import spark_session
-from speed_layer.engine import stream_jobs
-from speed_layer.job import utc_now
-from speed_layer.runner import Runner
-from speed_layer.stream import StreamJob
+from braid.deploy.store import deploy_first
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.runtime.spark import spark_session
+from speed_layer.jobs.engine import stream_jobs
+from speed_layer.jobs.job import utc_now
+from speed_layer.jobs.runner import Runner
+from speed_layer.stream.job import StreamJob
 
 VIEW = View(
     name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),

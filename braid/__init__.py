@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from braid.gates import (
+from braid.define.expectations import (
     AddsUp,
     Arrived,
     Drift,
@@ -13,7 +13,15 @@ from braid.gates import (
     Quarantined,
     Volume,
 )
-from braid.lookup import Lookup
+from braid.define.lookup import Lookup
+from braid.define.source import Source
+from braid.define.view import View
+from braid.define.windows import (
+    all_time,
+    session,
+    sliding,
+    tumbling,
+)
 from braid.measures import (
     approx_distinct,
     count,
@@ -35,12 +43,9 @@ from braid.measures.refused import (
     mode,
     percentile,
 )
-from braid.source import Source
-from braid.view import View
-from braid.windows import all_time, session, sliding, tumbling
 
 if TYPE_CHECKING:
-    from braid.served import merged
+    from braid.merge.spark import merged
 
 __all__ = [
     "AddsUp",
@@ -83,7 +88,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`braid.merged` needs Spark, and a file of definitions must be read without it."""
     if name == "merged":
-        from braid.served import merged
+        from braid.merge.spark import merged
 
         return merged
     raise AttributeError(f"module 'braid' has no attribute {name!r}")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from braid.define.view import View
 from braid.states import EVENTS
-from braid.view import View
-from braid.view_tables import bounds
+from braid.tables.view_tables import bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -17,9 +17,9 @@ from pydantic import SecretStr
 
 import braid
 from braid.cli.app import app
-from braid.cli.gallery import NAMES
-from braid.durations import format_duration
-from braid.settings import PREFIX, Settings
+from braid.define.durations import format_duration
+from braid.runtime.settings import PREFIX, Settings
+from examples.stage import NAMES
 
 REFERENCE = Path(__file__).parent / "reference"
 ROOT = Path(__file__).parents[1]
@@ -141,8 +141,8 @@ def _type(field: Any) -> str:
 
 def http_reference() -> str:
     """Every address of the API, from the document that it gives of itself."""
-    from serving_layer.api import create_app
-    from serving_layer.hub import Hub
+    from serving_layer.http.app import create_app
+    from serving_layer.memory.all_views import Hub
 
     document = create_app(Hub(Settings(), 0)).openapi()
     return "\n".join(_address(path, found["get"]) for path, found in document["paths"].items())
@@ -176,8 +176,8 @@ def definitions(*files: str) -> str:
 
 
 def _example(name: str) -> Callable[[], str]:
-    more = ("website.py",) if name == "weblog" else ()
-    return lambda: definitions(f"{name}.py", *more)
+    more = ("weblog/website.py",) if name == "weblog" else ()
+    return lambda: definitions(f"{name}/__init__.py", *more)
 
 
 def python_reference() -> str:
@@ -192,16 +192,17 @@ PARTS = {
     "Source": "Definitions",
     "measures": "Measures",
     "windows": "Windows",
-    "gates": "Expectations",
-    "served": "Reading in Spark",
+    "expectations": "Expectations",
+    "merge": "Reading in Spark",
     "refused": "Refused measures",
 }
 
 
 def _part(found: Any) -> str:
     module = found.__module__.split(".")
-    kind = "Source" if module[-1] in ("source", "view", "lookup") else module[1]
-    return "refused" if "refused" in module else kind
+    if module[-1] in ("source", "view", "lookup"):
+        return "Source"
+    return next(part for part in module[::-1] if part in PARTS)
 
 
 def _name(name: str, found: Any) -> str:
@@ -278,11 +279,11 @@ MEANINGS = {
 
 def tables_reference(spark: Any) -> str:
     """The columns of every table that Braid writes, with the types that Spark gives them."""
-    from braid.check import compiled_states
-    from braid.events import log_ddl
-    from braid.view_tables import base_columns, tail_columns
+    from braid.check.definitions import compiled_states
+    from braid.log.events import log_ddl
+    from braid.tables.view_tables import base_columns, tail_columns
     from examples.weblog import page_traffic, requests, visits
-    from serving_layer.accuracy.history import kept_schema
+    from serving_layer.accuracy.report.history import kept_schema
 
     fields = dict(part.strip().split(" ", 1) for part in log_ddl(requests).split(","))
     parts = [
@@ -319,7 +320,7 @@ def renewed(name: str, text: str | None = None) -> str:
 
 
 def main() -> None:
-    from braid.spark import spark_session
+    from braid.runtime.spark import spark_session
 
     for name in GENERATED:
         (REFERENCE / name).write_text(renewed(name))

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from braid import deployment
-from braid import log as logs
-from braid.deployment import deploy_first
+from braid.deploy import store as deployment
+from braid.deploy.plan import PlannedChange
+from braid.deploy.store import deploy_first
 from braid.errors import CheckFailed
-from braid.log import Log
-from braid.plan import PlannedChange
-from braid.settings import Settings
-from braid.status import ENGINE, is_alive, read_all
-from speed_layer.job import utc_now
+from braid.log import table as logs
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.runtime.status import ENGINE, is_alive, read_all
+from speed_layer.jobs.job import utc_now
 from speed_layer.promotion import Verdict, judge, promote
-from speed_layer.replay import Watch, read_history, replay
+from speed_layer.stream.replay import Watch, read_history, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

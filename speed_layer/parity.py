@@ -3,17 +3,17 @@
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from braid.deployment import Version
+from braid.deploy.store import Version
 from braid.errors import BraidError
-from braid.log import Log
+from braid.log.table import Log
+from braid.merge.spark import recomputed_states, served_states
 from braid.parity import Parity, compare_states
-from braid.served import recomputed_states, served_states
-from braid.settings import Settings
-from braid.storage import Storage
-from braid.transactions import newest_version
-from braid.view_tables import ViewTables, pinned, throughs
-from speed_layer.lookups import Lookups
-from speed_layer.tail import newest_tail_commit
+from braid.runtime.settings import Settings
+from braid.tables.delta_log import newest_version
+from braid.tables.storage import Storage
+from braid.tables.view_tables import ViewTables, pinned, throughs
+from speed_layer.stream.lookups import Lookups
+from speed_layer.stream.tail import newest_tail_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

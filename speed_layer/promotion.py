@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from braid import deployment, documents
-from braid.deployment import Deployment, Version
+from braid.deploy import store as deployment
+from braid.deploy.store import Deployment, Version
 from braid.errors import BraidError, CheckFailed
 from braid.parity import Parity
-from braid.settings import Settings
-from braid.view_tables import ViewTables
-from speed_layer.driver import is_driven
+from braid.runtime.settings import Settings
+from braid.tables import documents
+from braid.tables.view_tables import ViewTables
+from speed_layer.jobs.only_driver import is_driven
 from speed_layer.parity import compare, days_lost
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from braid import log as logs
-from braid.commits import Commit, Positions, newest_commit
+from braid.define.source import Source
 from braid.errors import BraidError
-from braid.log import Log
-from braid.source import Source
-from braid.storage import Storage
-from speed_layer.checkpoint import Checkpoint
-from speed_layer.driver import only_driver
-from speed_layer.kafka import require_topic
+from braid.log import table as logs
+from braid.log.table import Log
+from braid.tables.commits import Commit, Positions, newest_commit
+from braid.tables.storage import Storage
+from speed_layer.ingest.topics import require_topic
+from speed_layer.jobs.checkpoint import Checkpoint
+from speed_layer.jobs.only_driver import only_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

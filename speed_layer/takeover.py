@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from braid.commits import TailCommit
+from braid.define.view import View
 from braid.errors import BraidError
-from braid.storage import Storage
-from braid.view import View
-from braid.view_tables import ViewTables
-from speed_layer.checkpoint import Checkpoint
-from speed_layer.driver import only_driver
-from speed_layer.tail import newest_tail_commit
+from braid.tables.commits import TailCommit
+from braid.tables.storage import Storage
+from braid.tables.view_tables import ViewTables
+from speed_layer.jobs.checkpoint import Checkpoint
+from speed_layer.jobs.only_driver import only_driver
+from speed_layer.stream.tail import newest_tail_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

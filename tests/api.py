@@ -7,9 +7,9 @@ from typing import Any
 
 import uvicorn
 
-from braid.settings import Settings
-from serving_layer.api import Around, Limits, create_app
-from serving_layer.hub import Hub
+from braid.runtime.settings import Settings
+from serving_layer.http.app import Around, Limits, create_app
+from serving_layer.memory.all_views import Hub
 from tests.conftest import free_port
 from tests.waiting import until
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import psutil
 
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
-from infra.cluster_processes import leaders, ours
+from infra.cluster import service as local
+from infra.cluster.files import LocalCluster
+from infra.cluster.processes import leaders, ours
 from tests.conftest import free_port
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from braid.settings import PREFIX, Settings, current_settings
+from braid.runtime.settings import PREFIX, Settings, current_settings
 
 # How long an example takes says something about the machine, not about the law.
 hypothesis.settings.register_profile("braid", deadline=None)
@@ -56,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """The session of this test process: building one takes seconds."""
-    from braid.spark import spark_session
+    from braid.runtime.spark import spark_session
 
     settings = Settings(
         home=str(tmp_path_factory.mktemp("spark")), spark_master="local[2]", spark_memory="1g"
@@ -69,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """A real broker on free ports."""
-    from infra import broker as embedded
+    from infra.kafka import broker as embedded
 
     node = embedded.Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port())
     embedded.start(node)

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from braid.log import Log
-from speed_layer.ingest import ingest
+from braid.log.table import Log
+from speed_layer.ingest.job import ingest
 
 
 def event(identity: str | None, **fields: Any) -> bytes:

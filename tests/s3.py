@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from braid.installation import optional_dir
+from braid.runtime.installation import optional_dir
 from infra.preflight import java_command
 from tests.conftest import free_port
 from tests.waiting import until

@@ -12,12 +12,12 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, count, max_, sum_
-from braid.calendar import local_day, pane_start
-from braid.commits import Position, TailCommit
-from braid.deployment import Version, changing, deployed
-from braid.settings import Settings
-from braid.view_tables import ViewTables
-from braid.windows import AllTime, Session, Window
+from braid.define.windows import AllTime, Session, Window
+from braid.deploy.store import Version, changing, deployed
+from braid.runtime.settings import Settings
+from braid.states.calendar import local_day, pane_start
+from braid.tables.commits import Position, TailCommit
+from braid.tables.view_tables import ViewTables
 from tests.laws import twin
 
 INSTANT = pa.timestamp("us", "UTC")

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid import log as logs
-from braid.commits import Commit
-from braid.events import log_schema
-from braid.frames import no_rows
-from braid.log import Log
-from braid.served import recomputed_states, served_states
-from braid.settings import Settings
-from braid.view import View
-from braid.view_tables import ViewTables, bounds
-from speed_layer.engine import stream
+from braid.define.view import View
+from braid.log import table as logs
+from braid.log.events import log_schema
+from braid.log.table import Log
+from braid.merge.spark import recomputed_states, served_states
+from braid.runtime.frames import no_rows
+from braid.runtime.settings import Settings
+from braid.tables.commits import Commit
+from braid.tables.view_tables import ViewTables, bounds
+from speed_layer.jobs.engine import stream
 
 MINUTE = timedelta(minutes=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ EXIT_DEFECT = 70
 
 def main() -> None:
     """Runs the command line, here or in a standby that has Spark running."""
-    from braid.cli.forward import forwarded
+    from braid.cli.platform.forward import forwarded
 
     code = forwarded(sys.argv[1:])
     if code is not None:

@@ -4,28 +4,28 @@ from importlib import import_module
 
 import typer
 
-from braid import logs
-from braid.settings import current_settings
+from braid.runtime import logging as logs
+from braid.runtime.settings import current_settings
 
 COMMANDS = (
-    "demo",
-    "doctor",
-    "broker",
-    "cluster",
+    "demo.command",
+    "platform.doctor",
+    "platform.broker",
+    "platform.cluster",
     "definitions",
     "produce",
-    "ingest",
-    "stream",
-    "plan",
-    "kappa",
-    "batch",
-    "compare",
-    "airflow",
-    "standby",
-    "query",
-    "serve",
-    "sql",
-    "up",
+    "speed.ingest",
+    "speed.stream",
+    "speed.plan",
+    "speed.kappa",
+    "batch.commands",
+    "serving.compare",
+    "platform.airflow",
+    "platform.standby",
+    "serving.query",
+    "serving.serve",
+    "serving.sql",
+    "platform.up",
 )
 
 app = typer.Typer(

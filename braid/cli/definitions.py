@@ -7,15 +7,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from braid.cli.output import Json, console, print_json, print_table
-from braid.definitions import Definitions, load_definitions
-from braid.durations import format_duration
+from braid.define.durations import format_duration
+from braid.define.fingerprint import fingerprint, state_fingerprint
+from braid.define.loading import Definitions, load_definitions
+from braid.define.lookup import Lookup
+from braid.define.view import View
+from braid.define.windows import Fixed, Session, Window
 from braid.errors import CheckFailed
-from braid.fingerprint import fingerprint, state_fingerprint
-from braid.lookup import Lookup
-from braid.settings import current_settings
+from braid.runtime.settings import current_settings
 from braid.states import state_columns
-from braid.view import View
-from braid.windows import Fixed, Session, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def check(json: Json = False) -> None:
 
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
-    from braid import check as checks
+    from braid.check import definitions as checks
 
     definitions = _definitions()
     problems = checks.check(_spark(), definitions)
@@ -88,7 +88,7 @@ def show(view: Annotated[str, typer.Argument(help="The view's name.")], json: Js
 
     Example: `braid show page_traffic --json`
     """
-    from braid.check import compiled_states
+    from braid.check.definitions import compiled_states
 
     found = _definitions().view(view)
     shown = describe(found, compiled_states(_spark(), found))
@@ -165,6 +165,6 @@ def _definitions() -> Definitions:
 
 
 def _spark() -> "SparkSession":
-    from braid.spark import spark_session
+    from braid.runtime.spark import spark_session
 
     return spark_session(current_settings(), "braid-definitions")

@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo
 import typer
 
 from braid.cli.output import Json, console, errors, print_json
-from braid.definitions import load_definitions
+from braid.define.loading import load_definitions
+from braid.define.names import suggest
+from braid.define.source import Source
 from braid.errors import BraidError
-from braid.names import suggest
 from braid.produce.arguments import check_sending, parse_delimiter, parse_renames, parse_start
 from braid.produce.clf import replay_clf
 from braid.produce.outlet import FileOutlet, OnAck, Outlet
@@ -20,9 +21,14 @@ from braid.produce.replay import Replay, replay
 from braid.produce.run import Plan, Summary, run
 from braid.produce.sender import kafka_outlet
 from braid.produce.truth import require_writable
-from braid.produce.weblog import START, TOPIC, ZONE, Weblog, weblog
-from braid.settings import current_settings
-from braid.source import Source
+from braid.produce.weblog.scenario import (
+    START,
+    TOPIC,
+    ZONE,
+    Weblog,
+    weblog,
+)
+from braid.runtime.settings import current_settings
 
 SCENARIOS = ("weblog",)
 INTERRUPTED = 130

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from braid.ddl import FLOATS, INTEGERS, is_decimal
+from braid.define.schema import FLOATS, INTEGERS, is_decimal
+from braid.define.source import EPOCH_FORMATS, Source
 from braid.produce.literals import Raw
 from braid.produce.record import CLOCK, NO_EVENT_TIME, WRONG_TYPE, Event
-from braid.source import EPOCH_FORMATS, Source
 
 _YEAR_9000_MS = 221_845_392_000_000
 

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from braid.ddl import FLOATS, INTEGERS, is_decimal
+from braid.define.schema import FLOATS, INTEGERS, is_decimal
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?(0|[1-9]\d*)")

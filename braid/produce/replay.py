@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from braid.define.names import FrozenMap, suggest
+from braid.define.source import Source
 from braid.errors import BraidError
-from braid.names import FrozenMap, suggest
 from braid.produce.expected import expected
 from braid.produce.files import (
     UNREADABLE_LINE,
@@ -20,7 +21,6 @@ from braid.produce.files import (
 )
 from braid.produce.literals import iso_time, literal, to_json
 from braid.produce.record import EVENT, UNPARSABLE, Record
-from braid.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from braid.produce.outlet import OnAck, Outlet
 from braid.produce.pace import paced
 from braid.produce.record import Record
 from braid.produce.truth import Truth, write_truth
-from braid.signals import stop_on_signals
+from braid.runtime.signals import stop_on_signals
 
 
 @dataclass(frozen=True)

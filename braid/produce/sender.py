@@ -9,10 +9,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError
-from braid.kafka import client, connect
 from braid.produce.outlet import OnAck, Sent
 from braid.produce.record import Record
-from braid.settings import Settings
+from braid.runtime.kafka import client, connect
+from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from kafka import KafkaProducer

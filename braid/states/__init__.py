@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from braid.measures import Measure, count
 
 if TYPE_CHECKING:
-    from braid.view import View
+    from braid.define.view import View
 
 EVENTS = count()
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.calendar import needs_no_zone, windows_of
+from braid.define.windows import Fixed, Session, Window
 from braid.states import state_columns
-from braid.windows import Fixed, Session, Window
+from braid.states.calendar import needs_no_zone, windows_of
 
 if TYPE_CHECKING:
-    from braid.view import View
+    from braid.define.view import View
 
 MICROSECOND = timedelta(microseconds=1)
 INSTANT = pa.timestamp("us", tz="UTC")

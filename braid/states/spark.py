@@ -8,14 +8,14 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from braid.ddl import quote
+from braid.define.schema import quote
+from braid.define.windows import Fixed, Session
 from braid.measures.base import COUNTED, Measure
 from braid.states import state_columns
 from braid.states.spark_calendar import in_windows, micros, pane_start
-from braid.windows import Fixed, Session
 
 if TYPE_CHECKING:
-    from braid.view import View
+    from braid.define.view import View
 
 # Names with an underscore are nobody else's: an event may well have a column called "first" or "pane".
 _PANE, _ISLAND, _BEGINS, _SLOT, _BUCKET = "_pane", "_island", "_begins", "_slot", "_bucket"

@@ -5,8 +5,13 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from braid.calendar import MINUTE, MONDAY, is_wall_clock, needs_no_zone
-from braid.windows import DAY, Fixed
+from braid.define.windows import DAY, Fixed
+from braid.states.calendar import (
+    MINUTE,
+    MONDAY,
+    is_wall_clock,
+    needs_no_zone,
+)
 
 MICROSECOND = timedelta(microseconds=1)
 _MONDAY = (MONDAY - datetime(1970, 1, 1)) // MICROSECOND

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 from examples import weblog
-from infra import airflow as local
+from infra.airflow import service as local
 from tests.airflow.conftest import DAILY, Running
 from tests.streams import rows_of, tables_of
 from tests.waiting import until

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from braid.cli import airflow as commands
+from braid.cli.platform import airflow as commands
 from braid.errors import BraidError, CheckFailed
-from infra import airflow as local
-from infra.airflow_files import DAGS, LocalAirflow, prepare
+from infra.airflow import service as local
+from infra.airflow.files import DAGS, LocalAirflow, prepare
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from braid.errors import BraidError
-from infra import airflow as local
-from infra.airflow_files import DAGS
-from infra.airflow_processes import STANDBY, ours
+from infra.airflow import service as local
+from infra.airflow.files import DAGS
+from infra.airflow.processes import STANDBY, ours
 from tests.airflow.conftest import DAILY, Running
 from tests.conftest import free_port
 from tests.waiting import until

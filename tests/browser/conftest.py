@@ -12,9 +12,9 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from braid import session, tumbling
-from braid.settings import Settings
-from serving_layer.api import Around, create_app
-from serving_layer.hub import Hub
+from braid.runtime.settings import Settings
+from serving_layer.http.app import Around, create_app
+from serving_layer.memory.all_views import Hub
 from tests.conftest import free_port
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
 from tests.waiting import until

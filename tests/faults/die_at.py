@@ -12,14 +12,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from braid import logs
-from braid.settings import load_settings
-from braid.spark import spark_session
-from speed_layer import live
-from speed_layer import stream as streams
-from speed_layer.engine import stream
-from speed_layer.fold import Folding
-from speed_layer.tail import TailWriter
+from braid.runtime import logging as logs
+from braid.runtime.settings import load_settings
+from braid.runtime.spark import spark_session
+from speed_layer.jobs.engine import stream
+from speed_layer.stream import follower as live
+from speed_layer.stream import job as streams
+from speed_layer.stream.fold import Folding
+from speed_layer.stream.tail import TailWriter
 from tests.streams import NOON
 
 # Deep enough into the run that there are batches before it, and others of the same commit behind it.

@@ -8,9 +8,9 @@ from typing import Any
 
 from batch_layer import publish, run
 from batch_layer.tasks import Asked
-from braid.definitions import load_definitions
-from braid.settings import load_settings
-from braid.spark import spark_session
+from braid.define.loading import load_definitions
+from braid.runtime.settings import load_settings
+from braid.runtime.spark import spark_session
 from tests.faults.die_at import once_files_are_written
 
 POINTS = ("in the middle of a publish", "after the commit and before its record")

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import psutil
 
-from braid.commits import TailCommit, described
-from braid.definitions import load_definitions
-from braid.log import Log
-from braid.settings import Settings
-from braid.source import Source
-from braid.view import View
+from braid.define.loading import load_definitions
+from braid.define.source import Source
+from braid.define.view import View
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.commits import TailCommit, described
 from tests.streams import recomputed, served, tables_of
 from tests.waiting import until
 

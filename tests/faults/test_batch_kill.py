@@ -14,10 +14,10 @@ import pytest
 from batch_layer.plan import plan
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from braid.definitions import load_definitions
-from braid.log import Log
-from braid.settings import Settings
-from braid.view_tables import pinned
+from braid.define.loading import load_definitions
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.view_tables import pinned
 from tests.faults.die_in_batch import POINTS
 from tests.streams import Feed, served, tables_of
 

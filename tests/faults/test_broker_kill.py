@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from braid.commits import newest_commit
-from infra import brokers
-from infra.brokers import Cluster
-from speed_layer.engine import stream
-from speed_layer.ledger import take_stock
+from braid.tables.commits import newest_commit
+from infra.kafka import brokers
+from infra.kafka.brokers import Cluster
+from speed_layer.jobs.engine import stream
+from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.faults.stage import Command, Stage, assert_exact
 from tests.waiting import until

@@ -10,16 +10,16 @@ from typing import Any
 import psutil
 import pytest
 
-from braid import deployment
-from braid.settings import Settings
+from braid.define.view import View
+from braid.deploy import store as deployment
+from braid.runtime.settings import Settings
 from braid.states import state_columns
-from braid.view import View
-from braid.view_tables import bounds, pinned
-from infra import broker as embedded
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
-from speed_layer.engine import stream
-from speed_layer.ledger import take_stock
+from braid.tables.view_tables import bounds, pinned
+from infra.cluster import service as local
+from infra.cluster.files import LocalCluster
+from infra.kafka import broker as embedded
+from speed_layer.jobs.engine import stream
+from speed_layer.ledger.balance import take_stock
 from tests.cluster import environment, executors, running_cluster, worker
 from tests.conftest import Answer
 from tests.faults.stage import Stage, assert_exact, batches_of, has_batches, states_of

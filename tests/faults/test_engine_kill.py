@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from braid.commits import BaseCommit, described, newest_commit
-from infra import broker as embedded
-from speed_layer.engine import stream
-from speed_layer.ledger import take_stock
+from braid.tables.commits import BaseCommit, described, newest_commit
+from infra.kafka import broker as embedded
+from speed_layer.jobs.engine import stream
+from speed_layer.ledger.balance import take_stock
 from tests.faults.stage import Command, Stage, assert_exact, batches_of, has_batches
 from tests.streams import tables_of
 from tests.waiting import until

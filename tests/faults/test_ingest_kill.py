@@ -15,16 +15,16 @@ from typing import Any
 import psutil
 import pytest
 
-from braid.commits import newest_commit
-from braid.log import Log
+from braid.log.table import Log
 from braid.produce.run import Plan, run
 from braid.produce.sender import kafka_outlet
-from braid.produce.weblog import Weblog, weblog
-from braid.settings import Settings
+from braid.produce.weblog.scenario import Weblog, weblog
+from braid.runtime.settings import Settings
+from braid.tables.commits import newest_commit
 from examples.weblog import requests
-from infra import broker as embedded
-from speed_layer.ingest import ingest
-from speed_layer.ledger import take_stock
+from infra.kafka import broker as embedded
+from speed_layer.ingest.job import ingest
+from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.waiting import until
 

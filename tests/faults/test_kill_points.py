@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from braid import deployment
-from braid.commits import BaseCommit, TailCommit, described
-from braid.maintenance import maintain
-from braid.settings import Settings
-from braid.storage import Storage
-from braid.transactions import newest_version, transaction
-from braid.view import View
+from braid.define.view import View
+from braid.deploy import store as deployment
+from braid.runtime.settings import Settings
+from braid.tables.commits import BaseCommit, TailCommit, described
+from braid.tables.delta_log import newest_version, transaction
+from braid.tables.maintenance import maintain
+from braid.tables.storage import Storage
 from tests.faults.stage import Stage, assert_exact, make_stage, states_of
 from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, tables_of
 

@@ -18,20 +18,20 @@ from braid import (
     View,
     approx_distinct,
     count,
-    deployment,
     mean,
     quantile,
     session,
     sum_,
     tumbling,
 )
-from braid.delta_tables import open_table, pin
-from braid.log import Log
-from braid.settings import Settings
-from braid.view_tables import pinned
+from braid.deploy import store as deployment
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.delta_rs import open_table, pin
+from braid.tables.view_tables import pinned
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.compare import Asked, compare
-from serving_layer.accuracy.values import Comparison, Report
+from serving_layer.accuracy.explain.compare import Asked, compare
+from serving_layer.accuracy.report.values import Comparison, Report
 from tests.conftest import Answer
 from tests.streams import MINUTE, NOON, Feed, run_once, tables_of
 

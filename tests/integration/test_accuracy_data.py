@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from braid.calendar import pane_start
+from braid.states.calendar import pane_start
 from tests.conftest import Answer
 from tests.waiting import until
 

@@ -18,11 +18,11 @@ from batch_layer.run import run
 from batch_layer.tasks import Asked, DayResult
 from braid import Lookup, Quarantined, Source, View, count, session, sum_, tumbling
 from braid.errors import BraidError
-from braid.log import Log
-from braid.settings import Settings
-from braid.storage import Storage
-from braid.transactions import newest_version
-from braid.view_tables import pinned
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.delta_log import newest_version
+from braid.tables.storage import Storage
+from braid.tables.view_tables import pinned
 from tests.streams import MINUTE, NOON, Feed, run_once, served, tables_of
 
 requests = Source(

@@ -12,9 +12,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 
 from braid.errors import BraidError
-from braid.settings import Settings
-from infra import broker as embedded
-from infra import brokers
+from braid.runtime.settings import Settings
+from infra.kafka import broker as embedded
+from infra.kafka import brokers
 from tests.conftest import Answer, free_port
 
 

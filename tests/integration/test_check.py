@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from braid import Lookup, Source, View, count, mean, sum_
-from braid.check import Problem, check, check_source, check_view
-from braid.definitions import collect, load_definitions
-from braid.events import log_schema, read_lookup, view_events
+from braid.check.definitions import (
+    Problem,
+    check,
+    check_source,
+    check_view,
+)
+from braid.define.loading import collect, load_definitions
+from braid.log.events import log_schema, read_lookup, view_events
 
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint, tags array<string>"
 requests = Source(name="requests", kafka_topic="requests", schema=SCHEMA, event_time="time", event_id="id")

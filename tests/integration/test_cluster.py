@@ -13,9 +13,9 @@ import pytest
 from deltalake import DeltaTable
 
 from braid.errors import BraidError
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
-from infra.cluster_processes import leaders, ours
+from infra.cluster import service as local
+from infra.cluster.files import LocalCluster
+from infra.cluster.processes import leaders, ours
 from tests.cluster import environment, running_cluster, worker
 from tests.conftest import Answer, free_port
 
@@ -25,8 +25,8 @@ SECRET = "only for this test"
 # What an application sees from inside its executors, before it reads a line and ends.
 PROBE = """
 import json, sys
-from braid.settings import load_settings
-from braid.spark import spark_session
+from braid.runtime.settings import load_settings
+from braid.runtime.spark import spark_session
 from pyspark.sql import functions as F
 
 settings = load_settings()
@@ -50,10 +50,10 @@ sys.stdin.readline()
 
 STARVED = """
 from functools import partial
-from braid import spark_cluster
+from braid.runtime import spark_cluster
 from braid.errors import BraidError
-from braid.settings import load_settings
-from braid.spark import spark_session
+from braid.runtime.settings import load_settings
+from braid.runtime.spark import spark_session
 
 spark_cluster.wait_for_executor = partial(spark_cluster.wait_for_executor, patience=3.0)
 try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from braid.cli.demo_story import page_days
+from braid.cli.demo.story import page_days
 
 BRAID = str(Path(sys.executable).with_name("braid"))
 

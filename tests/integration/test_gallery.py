@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from braid.cli.gallery import NAMES, play_of
-from braid.cli.gallery.shown import Played
-from braid.cli.gallery.stage import Stage
-from braid.settings import Settings
-from infra.broker import Broker
+from braid.runtime.settings import Settings
+from examples.stage import NAMES, play_of
+from examples.stage.shown import Played
+from examples.stage.stage import Stage
+from infra.kafka.broker import Broker
 from tests.conftest import Answer
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -12,8 +12,15 @@ from typing import Any
 
 import pytest
 
-from batch_layer import data_docs
-from batch_layer.gates import InputDay, OutputDay, Verdict, audit_input, audit_output, totals
+from batch_layer.gates import data_docs
+from batch_layer.gates.judge import (
+    InputDay,
+    OutputDay,
+    Verdict,
+    audit_input,
+    audit_output,
+    totals,
+)
 from braid import (
     AddsUp,
     Arrived,
@@ -32,10 +39,10 @@ from braid import (
     tumbling,
 )
 from braid.errors import DefinitionError
-from braid.events import log_schema
-from braid.settings import Settings
+from braid.log.events import log_schema
+from braid.runtime.settings import Settings
 from braid.states.spark import prepare
-from braid.view_tables import base_columns
+from braid.tables.view_tables import base_columns
 
 ROOT = Path(__file__).parents[2]
 DAY = date(2024, 5, 1)
@@ -247,10 +254,10 @@ import sys
 sent = ("socket.connect", "socket.getaddrinfo", "socket.sendto")
 sys.addaudithook(lambda event, details: print(event, details) if event in sent else None)
 from datetime import UTC, date, datetime, timedelta
-from batch_layer import data_docs, gates
-from batch_layer.gate_gauges import Gauge
-from batch_layer.gate_suite import context
-from braid.settings import Settings
+from batch_layer.gates import data_docs, judge as gates
+from batch_layer.gates.gauges import Gauge
+from batch_layer.gates.suite import context
+from braid.runtime.settings import Settings
 
 settings, first = Settings(home=sys.argv[1]), int(sys.argv[2])
 for number in range(first, first + 20):

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from braid.commits import commits, newest_commit
 from braid.errors import BraidError
-from braid.log import Log, last_closed
-from braid.maintenance import maintain
-from infra.broker import Broker
-from speed_layer.ingest import ingest
-from speed_layer.ledger import take_stock
+from braid.log.table import Log, last_closed
+from braid.tables.commits import commits, newest_commit
+from braid.tables.maintenance import maintain
+from infra.kafka.broker import Broker
+from speed_layer.ingest.job import ingest
+from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.ingesting import event, ids, rows, run
 from tests.kafka import send

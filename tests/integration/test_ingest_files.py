@@ -10,11 +10,11 @@ import pytest
 
 from braid import Source
 from braid.errors import BraidError
-from braid.log import Log
-from braid.settings import Settings
+from braid.log.table import Log
+from braid.runtime.settings import Settings
 from speed_layer import recovery
-from speed_layer.ingest import ingest
-from speed_layer.ledger import take_stock
+from speed_layer.ingest.job import ingest
+from speed_layer.ledger.balance import take_stock
 
 CSV = 'id,time,title\n1,2024-01-01T10:00:00Z,engineer\n2,2024-01-01T11:00:00Z,"artist, free"\n'
 

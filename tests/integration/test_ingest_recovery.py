@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from braid.errors import BraidError
-from braid.log import Log
-from braid.maintenance import maintain
-from infra.broker import Broker
+from braid.log.table import Log
+from braid.tables.maintenance import maintain
+from infra.kafka.broker import Broker
 from speed_layer import recovery
-from speed_layer.ingest import ingest
-from speed_layer.ledger import take_stock
-from speed_layer.quarantine import requeue
+from speed_layer.ingest.job import ingest
+from speed_layer.ingest.quarantine import requeue
+from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, run
 from tests.kafka import send
 from tests.waiting import until

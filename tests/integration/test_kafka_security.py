@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
 
-from braid.settings import PREFIX, Settings
+from braid.runtime.settings import PREFIX, Settings
 from tests.conftest import Answer
 from tests.processes import command_lines
 from tests.secured import PASSWORD, PLAIN_PASSWORD, Secured, secured_broker
@@ -109,7 +109,7 @@ def test_records_go_in_and_out_with_the_least_that_each_user_may_do(
 
 def test_a_plan_that_is_printed_hides_the_login(kafka: Secured, spark: Any) -> None:
     from examples.weblog import requests
-    from speed_layer.records import kafka_options
+    from speed_layer.ingest.records import kafka_options
 
     settings = kafka.settings("SASL_PLAINTEXT", **login("ingest"))
     rows = spark.read.format("kafka").options(**kafka_options(requests, settings)).load()

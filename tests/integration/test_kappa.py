@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from braid import deployment
-from braid.delta_tables import rows_by_day
-from braid.log import Log, create
-from braid.settings import Settings
+from braid.deploy import store as deployment
+from braid.log.table import Log, create
+from braid.runtime.settings import Settings
+from braid.tables.delta_rs import rows_by_day
 from tests.conftest import Answer
 from tests.integration.test_stream import requests, some, traffic
 from tests.streams import Feed, served, tables_of
@@ -90,7 +90,7 @@ def test_a_changed_filter_is_planned_applied_and_rolled_back_while_readers_get_w
     assert braid("plan", "--check").code == 1
 
     seen: list[tuple[int, int]] = []
-    from speed_layer import replay as replaying
+    from speed_layer.stream import replay as replaying
 
     finish = replaying.StreamJob.finish
 
@@ -127,9 +127,9 @@ def changes(braid: Callable[..., Answer]) -> dict[str, str]:
 
 def answered_directly(settings: Settings) -> tuple[int, int]:
     """The same without the command, which cannot be called from within another."""
-    from serving_layer.answer import ask
-    from serving_layer.reader import FromTables, active_version
-    from serving_layer.request import parse_request
+    from serving_layer.answer.answers import ask
+    from serving_layer.answer.reader import FromTables, active_version
+    from serving_layer.answer.request import parse_request
 
     version = active_version(settings, "traffic")
     rows = ask(FromTables(settings, version), parse_request(version.view, grain="1 day", limit=1000)).rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from braid.installation import jars_dir
+from braid.runtime.installation import jars_dir
 from infra.preflight import java_command
 
 RACE = Path(__file__).parents[1] / "java" / "CommitRace.java"

@@ -12,10 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from braid import documents, object_store
-from braid.installation import jars_dir, optional_dir
-from braid.settings import Settings
-from braid.spark import session_config
+from braid.runtime import object_store
+from braid.runtime.installation import jars_dir, optional_dir
+from braid.runtime.settings import Settings
+from braid.runtime.spark import session_config
+from braid.tables import documents
 from infra.preflight import java_command
 from tests.conftest import Answer
 from tests.processes import command_lines
@@ -67,8 +68,8 @@ def test_keys_are_in_no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_session_for_s3_says_how_to_get_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from braid import installation
     from braid.errors import BraidError
+    from braid.runtime import installation
 
     monkeypatch.setattr(installation, "optional_dir", lambda name: Path("/nowhere"))
     with pytest.raises(BraidError, match=r"no s3 jars in .*: run `make s3` to fetch them"):

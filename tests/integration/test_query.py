@@ -11,16 +11,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid import all_time, session, sliding, tumbling
-from braid.commits import Position, TailCommit
-from braid.deployment import Version, changing, deployed
-from braid.settings import Settings
+from braid.define.windows import Window
+from braid.deploy.store import Version, changing, deployed
+from braid.runtime.settings import Settings
 from braid.states import spark as states
-from braid.view_tables import LATE, ViewTables, base_columns, create, tail_columns
-from braid.windows import Window
-from serving_layer import reader
-from serving_layer.follow import Follower, by_name, rows_of
-from serving_layer.numbers import numbers
-from serving_layer.reader import active_version, read
+from braid.tables.commits import Position, TailCommit
+from braid.tables.view_tables import (
+    LATE,
+    ViewTables,
+    base_columns,
+    create,
+    tail_columns,
+)
+from serving_layer.answer import reader
+from serving_layer.answer.numbers import numbers
+from serving_layer.answer.reader import active_version, read
+from serving_layer.memory.follower import Follower, by_name, rows_of
 from tests.laws import harness
 
 FIRST = datetime(2024, 3, 9, 22, tzinfo=UTC)

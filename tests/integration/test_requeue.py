@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from braid.log import Log
-from infra.broker import Broker
-from speed_layer.ledger import take_stock
-from speed_layer.quarantine import describe, requeue
+from braid.log.table import Log
+from infra.kafka.broker import Broker
+from speed_layer.ingest.quarantine import describe, requeue
+from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, rows, run
 from tests.kafka import send
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from braid.settings import Settings
-from braid.spark import local_cores, session_config
+from braid.runtime.settings import Settings
+from braid.runtime.spark import local_cores, session_config
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])

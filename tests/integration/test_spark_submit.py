@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from braid.installation import jars_dir
+from braid.runtime.installation import jars_dir
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

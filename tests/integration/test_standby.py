@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from braid.cli.forward import address
-from braid.cli.standby import STALE
-from braid.settings import Settings
+from braid.cli.platform.forward import address
+from braid.cli.platform.standby import STALE
+from braid.runtime.settings import Settings
 from tests.faults.stage import BRAID, Command
 from tests.waiting import until
 

@@ -16,25 +16,25 @@ from braid import (
     View,
     approx_distinct,
     count,
-    deployment,
     quantile,
     session,
     sliding,
     stddev,
     sum_,
 )
-from braid.commits import TailCommit, described
+from braid.deploy import store as deployment
 from braid.errors import BraidError
-from braid.log import Log
-from braid.maintenance import maintain
-from braid.served import served_states
-from braid.settings import Settings
-from braid.status import read_all
-from braid.view_tables import pinned
-from speed_layer import stream as streams
-from speed_layer.engine import stream
-from speed_layer.fold import Folding
-from speed_layer.tail import newest_tail_commit
+from braid.log.table import Log
+from braid.merge.spark import served_states
+from braid.runtime.settings import Settings
+from braid.runtime.status import read_all
+from braid.tables.commits import TailCommit, described
+from braid.tables.maintenance import maintain
+from braid.tables.view_tables import pinned
+from speed_layer.jobs.engine import stream
+from speed_layer.stream import job as streams
+from speed_layer.stream.fold import Folding
+from speed_layer.stream.tail import newest_tail_commit
 from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, served, tables_of
 from tests.waiting import until
 
@@ -232,8 +232,8 @@ def publish(spark: Any, settings: Settings, view: View, days: int, cut: Any) -> 
     """As the batch layer does: days of the log up to a cut, each replaced in one commit."""
     from pyspark.sql import functions as F
 
-    from braid.served import recomputed_states
-    from braid.view_tables import LATE, base_columns
+    from braid.merge.spark import recomputed_states
+    from braid.tables.view_tables import LATE, base_columns
 
     states = recomputed_states(spark, view, Log(view.source, settings), cut)
     chosen = [row.day for row in states.select("day").distinct().orderBy(F.desc("day")).limit(days).collect()]
@@ -328,7 +328,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
 
 
 def test_a_second_driver_of_the_same_view_is_refused(spark: Any, settings: Settings, feed: Feed) -> None:
-    from speed_layer.driver import only_driver
+    from speed_layer.jobs.only_driver import only_driver
 
     feed.commit(some(5, 0), 0)
     with only_driver(spark, settings, "stream-traffic-v1"), pytest.raises(BraidError, match="runs already"):

@@ -16,12 +16,12 @@ from typing import Any
 import psutil
 import pytest
 
-from braid.settings import Settings
-from braid.status import ChildStatus, ProcessStatus, write
-from infra import broker as embedded
-from infra.brokers import Cluster
-from infra.children import BrokerChild
-from infra.supervisor import supervise
+from braid.runtime.settings import Settings
+from braid.runtime.status import ChildStatus, ProcessStatus, write
+from infra.kafka import broker as embedded
+from infra.kafka.brokers import Cluster
+from infra.services.children import BrokerChild
+from infra.services.supervisor import supervise
 from tests.conftest import Answer, free_port
 from tests.waiting import until
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
-from braid.commits import commits
-from braid.log import Log, create
+from braid.log.table import Log, create
 from braid.produce.run import Plan, run
 from braid.produce.sender import kafka_outlet
-from braid.produce.weblog import Weblog, weblog
-from braid.settings import Settings
-from braid.view_tables import pinned
+from braid.produce.weblog.scenario import Weblog, weblog
+from braid.runtime.settings import Settings
+from braid.tables.commits import commits
+from braid.tables.view_tables import pinned
 from examples.weblog import requests
-from infra.broker import Broker
-from speed_layer.engine import stream
+from infra.kafka.broker import Broker
+from speed_layer.jobs.engine import stream
 from speed_layer.promotion import judge
-from speed_layer.replay import replay
+from speed_layer.stream.replay import replay
 from tests.conftest import Answer
 from tests.streams import recomputed, served, tables_of
 

@@ -26,9 +26,9 @@ from braid import (
     stddev,
     sum_,
 )
-from braid.calendar import local_day
+from braid.define.windows import AllTime, Session, Window
 from braid.measures import Measure
-from braid.windows import AllTime, Session, Window
+from braid.states.calendar import local_day
 from tests.laws import twin
 
 NEW_YORK = "America/New_York"

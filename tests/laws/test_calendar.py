@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from braid import sliding, tumbling
-from braid.calendar import local_day, pane_start, windows_of
-from braid.durations import parse_duration
+from braid.define.durations import parse_duration
+from braid.define.windows import Fixed
 from braid.states import spark_calendar
-from braid.windows import Fixed
+from braid.states.calendar import local_day, pane_start, windows_of
 
 ZONES = (
     "UTC",

@@ -22,10 +22,10 @@ from braid import (
     stddev,
     sum_,
 )
-from braid.events import view_events
+from braid.define.windows import Window
+from braid.log.events import view_events
 from braid.states import arrow
 from braid.states import spark as states
-from braid.windows import Window
 from tests.laws import harness
 
 SOURCE = Source(

@@ -10,14 +10,19 @@ import pytest
 
 import braid
 from braid import all_time, count, quantile, session, sliding, tumbling
-from braid.deployment import changing, promoted, replayed, rolled_back
-from braid.settings import Settings
+from braid.define.windows import Window
+from braid.deploy.store import (
+    changing,
+    promoted,
+    replayed,
+    rolled_back,
+)
+from braid.runtime.settings import Settings
 from braid.states import arrow
-from braid.windows import Window
-from serving_layer.answer import ask
-from serving_layer.numbers import KNOWN, STATUS
-from serving_layer.reader import FromTables, active_version
-from serving_layer.request import Request
+from serving_layer.answer.answers import ask
+from serving_layer.answer.numbers import KNOWN, STATUS
+from serving_layer.answer.reader import FromTables, active_version
+from serving_layer.answer.request import Request
 from tests.serving import INSTANT, MIDNIGHT, Tables, filled, some_events, view_of
 
 Reader = Callable[[Settings, str | None], dict[Any, dict[str, Any]]]

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from braid import all_time, count, max_, quantile, session, sliding, sum_, tumbling
+from braid.define.windows import Window
 from braid.measures import Measure
 from braid.states import arrow
 from braid.states import spark as states
-from braid.windows import Window
 from tests.laws import harness
 from tests.laws.test_measures import parts_of
 

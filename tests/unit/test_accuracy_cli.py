@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from braid.cli.compare_tables import print_report
-from braid.commits import Position, TailCommit
-from serving_layer.accuracy.causes import UNEXPLAINED
-from serving_layer.accuracy.history import keep
-from serving_layer.accuracy.looked_up import stretches
-from serving_layer.accuracy.standing import DayStanding, Standing
-from serving_layer.accuracy.values import Counterexample, LogEvent
+from braid.cli.serving.compare_tables import print_report
+from braid.tables.commits import Position, TailCommit
+from serving_layer.accuracy.explain.causes import UNEXPLAINED
+from serving_layer.accuracy.explain.looked_up import stretches
+from serving_layer.accuracy.explain.standing import DayStanding, Standing
+from serving_layer.accuracy.report.history import keep
+from serving_layer.accuracy.report.values import Counterexample, LogEvent
 from tests.conftest import Answer
 from tests.unit.test_accuracy_report import DAYS, NOON, comparison, made
 
@@ -42,7 +42,7 @@ def test_a_question_that_cannot_be_answered_is_refused(
 
 
 def test_the_history_of_a_view_is_shown_without_spark(braid: Callable[..., Answer], home: Path) -> None:
-    from braid.settings import Settings
+    from braid.runtime.settings import Settings
 
     assert "Nothing was compared yet" in braid("compare", "page_traffic", "--history").out
     keep(Settings(home=str(home)), made(comparison(wrong=4)))

@@ -13,15 +13,20 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, all_time, count, session, sliding, tumbling
-from braid.calendar import local_day, windows_of
-from braid.commits import Commit, Position, TailCommit
-from braid.delta_tables import pin
-from braid.windows import Fixed, Session, Window
-from serving_layer.accuracy.curves import AFTER, completeness, lateness
-from serving_layer.accuracy.facts import Span, facts, is_between, narrow_columns
-from serving_layer.accuracy.served_when import Brought, served_when
-from serving_layer.accuracy.what_if import what_if
-from serving_layer.accuracy.words import length, percent, rounded_up
+from braid.define.windows import Fixed, Session, Window
+from braid.states.calendar import local_day, windows_of
+from braid.tables.commits import Commit, Position, TailCommit
+from braid.tables.delta_rs import pin
+from serving_layer.accuracy.lateness.curves import AFTER, completeness, lateness
+from serving_layer.accuracy.lateness.facts import (
+    Span,
+    facts,
+    is_between,
+    narrow_columns,
+)
+from serving_layer.accuracy.lateness.served_when import Brought, served_when
+from serving_layer.accuracy.lateness.what_if import what_if
+from serving_layer.accuracy.report.words import length, percent, rounded_up
 
 SOURCE = Source(
     name="requests", kafka_topic="requests", schema="id string, time timestamp, host string, revised timestamp",

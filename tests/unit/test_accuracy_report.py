@@ -11,20 +11,28 @@ from xml.etree import ElementTree
 import pytest
 
 from braid import View, count, tumbling
-from braid.codec import decode, encode
+from braid.define.codec import decode, encode
+from braid.define.fingerprint import fingerprint
 from braid.errors import DefinitionError
-from braid.fingerprint import fingerprint
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.causes import BEYOND, MEANINGS, UNEXPLAINED
-from serving_layer.accuracy.curves import AFTER, Bar, Completeness, Curve, Lateness, Point
-from serving_layer.accuracy.documents import document
-from serving_layer.accuracy.headline import headline
-from serving_layer.accuracy.history import history, keep, trend
-from serving_layer.accuracy.page import page
-from serving_layer.accuracy.plots import Bar as Drawn
-from serving_layer.accuracy.plots import across
-from serving_layer.accuracy.values import (
+from serving_layer.accuracy.explain.causes import BEYOND, MEANINGS, UNEXPLAINED
+from serving_layer.accuracy.lateness.curves import (
+    AFTER,
+    Bar,
+    Completeness,
+    Curve,
+    Lateness,
+    Point,
+)
+from serving_layer.accuracy.lateness.what_if import Outcome, WhatIf
+from serving_layer.accuracy.report.documents import document
+from serving_layer.accuracy.report.headline import headline
+from serving_layer.accuracy.report.history import history, keep, trend
+from serving_layer.accuracy.report.page import page
+from serving_layer.accuracy.report.plots import Bar as Drawn
+from serving_layer.accuracy.report.plots import across
+from serving_layer.accuracy.report.values import (
     Cause,
     Comparison,
     Counterexample,
@@ -34,7 +42,6 @@ from serving_layer.accuracy.values import (
     LogEvent,
     Report,
 )
-from serving_layer.accuracy.what_if import Outcome, WhatIf
 from tests.serving import SOURCE
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

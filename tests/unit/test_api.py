@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from braid import session, sliding, tumbling
+from braid.define.windows import Window
 from braid.errors import SettingsError
-from braid.settings import Settings
-from braid.windows import Window
-from serving_layer.api import Around, Limits, create_app
-from serving_layer.hub import Hub
+from braid.runtime.settings import Settings
+from serving_layer.http.app import Around, Limits, create_app
+from serving_layer.memory.all_views import Hub
 from tests.api import serving
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 from tests.waiting import until

@@ -16,8 +16,8 @@ from schemathesis.checks import (
 )
 
 from braid import tumbling
-from braid.settings import Settings
-from serving_layer.api import Around
+from braid.runtime.settings import Settings
+from serving_layer.http.app import Around
 from tests.api import serving
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from braid.commits import Commit
-from braid.log import Log
-from braid.settings import Settings
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.commits import Commit
 from examples.weblog import requests
-from speed_layer.appender import Appender, ClockWentBack, Counted
-from speed_layer.checkpoint import Plan
-from speed_layer.writer import Stopping
+from speed_layer.ingest.appender import Appender, ClockWentBack, Counted
+from speed_layer.jobs.checkpoint import Plan
+from speed_layer.jobs.writer import Stopping
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from batch_layer.days import Accuracy, DayRecord, Gate, Publish, Release
-from batch_layer.gates import Check, Verdict
+from batch_layer.gates.judge import Check, Verdict
 from batch_layer.plan import PlannedDay
-from braid.cli.batch_board import board_rows, print_board
+from braid.cli.batch.board import board_rows, print_board
 from tests.conftest import Answer
 
 Braid = Callable[..., Answer]
@@ -47,7 +47,7 @@ def test_a_scheduler_is_told_to_ask_again(braid: Braid, home: Path) -> None:
 
 def test_a_pinned_cut_is_one_line_whatever_the_log_says(braid: Braid, home: Path) -> None:
     from batch_layer.cuts import pinned
-    from braid.settings import load_settings
+    from braid.runtime.settings import load_settings
 
     pinned(load_settings(), "nightly", CUT)
     answer = braid("batch", "cut", "--day", "2026-03-01", "--run", "nightly")

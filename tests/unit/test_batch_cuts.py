@@ -9,8 +9,8 @@ from batch_layer import cuts
 from batch_layer.cuts import cut_after, end_of, pinned
 from braid import Source
 from braid.errors import NotYet
-from braid.log import Log
-from braid.settings import Settings
+from braid.log.table import Log
+from braid.runtime.settings import Settings
 
 DAY = date(2026, 3, 8)
 

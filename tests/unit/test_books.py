@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from braid.commits import Commit
-from braid.log import Log
-from braid.settings import Settings
-from serving_layer.books import Books
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.commits import Commit
+from serving_layer.answer.ledger import Books
 from tests.serving import SOURCE
 
 NOW = datetime(2024, 3, 10, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from braid.errors import BraidError
-from speed_layer.checkpoint import Checkpoint
+from speed_layer.jobs.checkpoint import Checkpoint
 
 OFFSETS = (
     'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}\n'

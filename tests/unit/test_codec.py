@@ -9,9 +9,9 @@ import pytest
 
 import braid
 from braid import Lookup, Source, View, all_time, count, mean, quantile, session, sliding, sum_, tumbling
-from braid.codec import braid_version, decode, encode
+from braid.define.codec import braid_version, decode, encode
+from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.errors import BraidError, DefinitionError
-from braid.fingerprint import fingerprint, state_fingerprint
 from braid.measures import Measure
 from braid.measures.counts import Count
 from examples import weblog

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.commits import Commit, epoch_of, next_epoch
+from braid.tables.commits import Commit, epoch_of, next_epoch
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
     lambda moment: moment.replace(tzinfo=UTC)

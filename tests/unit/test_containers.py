@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from braid.settings import PREFIX, Settings
+from braid.runtime.settings import PREFIX, Settings
 from infra.jars import KAFKA_VERSION, SPARK_VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -177,8 +177,8 @@ def test_no_secret_stands_in_a_file() -> None:
 
 
 def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
-    from serving_layer.api import create_app
-    from serving_layer.hub import Hub
+    from serving_layer.http.app import create_app
+    from serving_layer.memory.all_views import Hub
 
     deployment, service, budget = (
         only("Deployment")["spec"],

@@ -2,7 +2,12 @@
 
 import pytest
 
-from braid.ddl import Column, is_atomic, parse_schema, quote
+from braid.define.schema import (
+    Column,
+    is_atomic,
+    parse_schema,
+    quote,
+)
 from braid.errors import DefinitionError
 
 

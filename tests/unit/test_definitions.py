@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from braid.definitions import load_definitions
+from braid.define.loading import load_definitions
 from braid.errors import DefinitionError
 
 HEADER = """from braid import Lookup, Source, View, count

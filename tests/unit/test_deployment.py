@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from braid import Source, View, count, quantile, sum_, tumbling
-from braid import deployment as store
-from braid.deployment import (
+from braid.define.fingerprint import fingerprint, state_fingerprint
+from braid.deploy import store
+from braid.deploy.store import (
     Change,
     Deployment,
     Phase,
@@ -31,8 +32,7 @@ from braid.deployment import (
     rolled_back,
 )
 from braid.errors import BraidError
-from braid.fingerprint import fingerprint, state_fingerprint
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 from tests.waiting import until
 
 NOW = datetime(2024, 3, 8, 12, tzinfo=UTC)
@@ -314,8 +314,8 @@ WRITER = """
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from braid.deployment import Change, changing
-from braid.settings import Settings
+from braid.deploy.store import Change, changing
+from braid.runtime.settings import Settings
 
 settings = Settings(home=sys.argv[1])
 print("ready", flush=True)

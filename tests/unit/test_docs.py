@@ -16,8 +16,8 @@ import pytest
 
 import braid
 from braid import Lookup, Source, View
-from braid.events import log_ddl
-from braid.settings import PREFIX, Settings
+from braid.log.events import log_ddl
+from braid.runtime.settings import PREFIX, Settings
 from examples.weblog import requests
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from braid import documents
 from braid.errors import BraidError
+from braid.tables import documents
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

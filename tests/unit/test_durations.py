@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.durations import format_duration, parse_duration
+from braid.define.durations import format_duration, parse_duration
 from braid.errors import DefinitionError
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.errors import DefinitionError
-from braid.expressions import (
+from braid.define.expressions import (
     identifiers,
     normalize,
     require_expression,
@@ -13,6 +12,7 @@ from braid.expressions import (
     require_per_event,
     tokenize,
 )
+from braid.errors import DefinitionError
 
 LITERALS = ("'It''s  --x'", "'a\\'B'", '"Double  Q"', "r'\\d+'", "`Odd  Name`", "x'1F'")
 TOKENS = ("Status", "<=", "400", "AND", "url", "LIKE", "(", ")", "+", "1.5e3", "::", "a", ".", *LITERALS)

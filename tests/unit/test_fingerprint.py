@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from braid import Lookup, Source, View, all_time, count, quantile, session, sliding, sum_, tumbling
-from braid.fingerprint import fingerprint, state_fingerprint, used_columns, used_derive, used_lookups
+from braid.define.fingerprint import (
+    fingerprint,
+    state_fingerprint,
+    used_columns,
+    used_derive,
+    used_lookups,
+)
 
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint, extra string"
 requests = Source(name="requests", kafka_topic="requests", schema=SCHEMA, event_time="time", event_id="id")

@@ -7,11 +7,13 @@ import pytest
 from rich.console import Console
 
 from braid import View, approx_distinct, count, mean, sum_
-from braid.cli.checks import Check, check_table, equal
-from braid.cli.gallery.compare import against_truth, identical
-from braid.cli.gallery.shown import Played, Shown, result_table
-from examples.data import naive, sensors
-from examples.data.naive import Answer
+from braid.cli.demo.tables import check_table, result_table
+from examples.sensors import data as sensors
+from examples.stage import naive
+from examples.stage.checks import Check, equal
+from examples.stage.compare import against_truth, identical
+from examples.stage.naive import Answer
+from examples.stage.shown import Played, Shown
 from examples.weblog import requests
 
 view = View(

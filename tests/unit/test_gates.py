@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.gate_gauges import Gauge, input_gauges, output_gauges
-from batch_layer.gate_profile import InputProfile, OutputProfile
-from batch_layer.gates import Check, InputDay, OutputDay, Verdict
+from batch_layer.gates.gauges import Gauge, input_gauges, output_gauges
+from batch_layer.gates.judge import (
+    Check,
+    InputDay,
+    OutputDay,
+    Verdict,
+)
+from batch_layer.gates.profile import InputProfile, OutputProfile
 from braid import (
     AddsUp,
     Arrived,
@@ -29,12 +34,12 @@ from braid import (
     sum_,
     tumbling,
 )
-from braid.codec import decode, encode
-from braid.definitions import collect
+from braid.define.codec import decode, encode
+from braid.define.fingerprint import fingerprint, state_fingerprint
+from braid.define.loading import collect
+from braid.deploy.plan import differences
+from braid.deploy.versions import Version
 from braid.errors import DefinitionError
-from braid.fingerprint import fingerprint, state_fingerprint
-from braid.plan import differences
-from braid.versions import Version
 
 DAY = date(2024, 5, 1)
 CUT = datetime(2024, 5, 2, 1, tzinfo=UTC)

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from braid.settings import Settings
-from speed_layer.ingest import interval
+from braid.runtime.settings import Settings
+from speed_layer.ingest.job import interval
 
 SECOND = timedelta(seconds=1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from braid.installation import jars_dir
+from braid.runtime.installation import jars_dir
 from infra import jars
 from infra.doctor import check_jars, check_writable
 from infra.preflight import check_compiler

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from braid import kafka
 from braid.errors import SettingsError
-from braid.settings import Settings, load_settings
+from braid.runtime import kafka
+from braid.runtime.settings import Settings, load_settings
 
 LOGIN = {"kafka_user": "me", "kafka_password": "secret"}
 

@@ -6,9 +6,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.commits import Commit
-from speed_layer.evidence import Evidence
-from speed_layer.ledger import Account, Ledger, Violation, ranges, settle
+from braid.tables.commits import Commit
+from speed_layer.ledger.balance import (
+    Account,
+    Ledger,
+    Violation,
+    ranges,
+    settle,
+)
+from speed_layer.ledger.evidence import Evidence
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 PLACES = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 40)))

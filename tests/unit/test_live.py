@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from braid.commits import Position
 from braid.errors import BraidError
-from speed_layer import live
-from speed_layer.live import LogFollower
-from speed_layer.tail import TailWriter
+from braid.tables.commits import Position
+from speed_layer.stream import follower as live
+from speed_layer.stream.follower import LogFollower
+from speed_layer.stream.tail import TailWriter
 
 
 class Disk:

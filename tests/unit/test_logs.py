@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from braid import logs
+from braid.runtime import logging as logs
 
 
 def test_json_lines_have_an_event_and_its_fields(capsys: pytest.CaptureFixture[str]) -> None:

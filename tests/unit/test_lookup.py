@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from braid.define.lookup import Lookup
+from braid.define.source import Source
+from braid.define.view import View
+from braid.define.windows import tumbling
 from braid.errors import DefinitionError
-from braid.lookup import Lookup
 from braid.measures import count
-from braid.source import Source
-from braid.view import View
-from braid.windows import tumbling
 
 events = Source(
     name="events", kafka_topic="events", schema="time timestamp, host string, url string", event_time="time"

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
-from braid.maintenance import done_within, remember
-from braid.settings import Settings
+from braid.runtime.settings import Settings
+from braid.tables.maintenance import done_within, remember
 from examples.weblog import requests
 from tests.serving import SOURCE
 

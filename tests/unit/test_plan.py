@@ -13,9 +13,17 @@ from typer.testing import CliRunner
 
 from braid import Lookup, Source, View, count, quantile, session, sliding, sum_, tumbling
 from braid.cli.output import console
-from braid.cli.plan import log_cost, register
-from braid.definitions import Definitions, collect, load_definitions
-from braid.deployment import (
+from braid.cli.speed.plan import log_cost, register
+from braid.define.fingerprint import fingerprint
+from braid.define.loading import Definitions, collect, load_definitions
+from braid.deploy.plan import (
+    Cost,
+    PlannedChange,
+    Step,
+    differences,
+    plan,
+)
+from braid.deploy.store import (
     Deployment,
     changing,
     deployed,
@@ -26,10 +34,8 @@ from braid.deployment import (
     rolled_back,
 )
 from braid.errors import BraidError, CheckFailed
-from braid.fingerprint import fingerprint
-from braid.log import Log, create
-from braid.plan import Cost, PlannedChange, Step, differences, plan
-from braid.settings import Settings
+from braid.log.table import Log, create
+from braid.runtime.settings import Settings
 
 NOW = datetime(2024, 3, 8, 12, tzinfo=UTC)
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from braid.define.source import Source
 from braid.errors import BraidError
 from braid.produce.arguments import parse_delimiter, parse_renames, parse_start
 from braid.produce.replay import Replay, replay
-from braid.source import Source
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REQUESTS = Source(

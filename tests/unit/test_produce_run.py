@@ -13,7 +13,7 @@ from braid.errors import BraidError
 from braid.produce.outlet import FileOutlet
 from braid.produce.pace import paced
 from braid.produce.run import Plan, run
-from braid.produce.weblog import Weblog, weblog
+from braid.produce.weblog.scenario import Weblog, weblog
 
 # So many that no machine has sent them all before it hears of a signal.
 EVENTS = 200_000

@@ -9,16 +9,26 @@ import pyarrow as pa
 import pytest
 
 from braid import all_time, count, session, sliding, tumbling
+from braid.define.windows import Session, Window
 from braid.errors import BraidError
-from braid.settings import Settings
-from braid.windows import Session, Window
-from serving_layer import reader
-from serving_layer.answer import Reading, ask, ask_top, document
-from serving_layer.follow import Follower
-from serving_layer.memory import Memory
-from serving_layer.numbers import KNOWN, numbers
-from serving_layer.reader import FromTables, active_version, read
-from serving_layer.request import Ranking, Request, parse_request, scope_of
+from braid.runtime.settings import Settings
+from serving_layer.answer import reader
+from serving_layer.answer.answers import (
+    Reading,
+    ask,
+    ask_top,
+    document,
+)
+from serving_layer.answer.numbers import KNOWN, numbers
+from serving_layer.answer.reader import FromTables, active_version, read
+from serving_layer.answer.request import (
+    Ranking,
+    Request,
+    parse_request,
+    scope_of,
+)
+from serving_layer.memory.budget import Memory
+from serving_layer.memory.follower import Follower
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, filled, naive, some_events, view_of
 
 WINDOWS = {

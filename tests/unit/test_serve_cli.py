@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from braid import tumbling
-from braid.cli.serve import around, bytes_of
-from braid.settings import Settings
+from braid.cli.serving.serve import around, bytes_of
+from braid.runtime.settings import Settings
 from tests.conftest import Answer, free_port
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
 from tests.waiting import until
@@ -105,7 +105,7 @@ def test_an_error_that_nobody_foresaw_is_no_failed_check(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("serving_layer.sql.run", fail)
+    monkeypatch.setattr("serving_layer.answer.sql.run", fail)
     answer = braid("sql", "select 1")
     assert answer.code == 70
     assert "defect of Braid" in answer.err

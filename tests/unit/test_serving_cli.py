@@ -15,12 +15,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from braid import tumbling
-from braid.cli import query
+from braid.cli.serving import query
 from braid.errors import BraidError
-from braid.settings import Settings, current_settings
+from braid.runtime.settings import Settings, current_settings
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
 
-COMMAND = "import typer; from braid.cli import query; app = typer.Typer(); query.register(app); app()"
+COMMAND = "import typer; from braid.cli.serving import query; app = typer.Typer(); query.register(app); app()"
 
 
 @pytest.fixture

@@ -11,16 +11,26 @@ import pyarrow as pa
 import pytest
 
 from braid import all_time, session, sliding, tumbling
-from braid.deployment import changing, promoted, replayed, rolled_back
+from braid.define.windows import Window
+from braid.deploy.store import (
+    changing,
+    promoted,
+    replayed,
+    rolled_back,
+)
 from braid.errors import BraidError
-from braid.settings import Settings
+from braid.runtime.settings import Settings
 from braid.states import arrow
-from braid.windows import Window
-from serving_layer import held
-from serving_layer.changes import Table, final, updates
-from serving_layer.follow import Follower, Row, Rows, by_name
-from serving_layer.numbers import numbers as presented
-from serving_layer.reader import active_version, read
+from serving_layer.answer.changes import Table, final, updates
+from serving_layer.answer.numbers import numbers as presented
+from serving_layer.answer.reader import active_version, read
+from serving_layer.memory import view_in_memory as held
+from serving_layer.memory.follower import (
+    Follower,
+    Row,
+    Rows,
+    by_name,
+)
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from braid import all_time, session, tumbling
-from braid.delta_tables import parse_commit
 from braid.errors import BraidError
-from serving_layer.answer import plain
-from serving_layer.request import parse_request, scope_of
-from serving_layer.scope import Scope, typed
+from braid.tables.delta_rs import parse_commit
+from serving_layer.answer.answers import plain
+from serving_layer.answer.request import parse_request, scope_of
+from serving_layer.answer.scope import Scope, typed
 from tests.serving import Tables, view_of
 
 HOURLY = view_of(tumbling("1 hour"))
@@ -119,7 +119,7 @@ def test_values_are_shown_without_loss(value: Any, shown: Any) -> None:
 def test_a_commit_that_changes_no_number_adds_no_rows(home: Any) -> None:
     from pathlib import Path
 
-    from braid.settings import Settings
+    from braid.runtime.settings import Settings
     from tests.serving import MIDNIGHT, some_events
 
     tables = Tables(Settings(home=str(home)), HOURLY)

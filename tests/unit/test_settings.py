@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from braid.errors import SettingsError
-from braid.settings import Settings, load_settings
+from braid.runtime.settings import Settings, load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from braid.signals import ENDING, stop_on_signals
+from braid.runtime.signals import ENDING, stop_on_signals
 
 SOON = 30.0
 NUMBERS = sorted(ENDING)

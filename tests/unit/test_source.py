@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from braid.define.source import Source
 from braid.errors import DefinitionError
-from braid.source import Source
 
 
 def make(**changes: Any) -> Source:

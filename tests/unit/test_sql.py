@@ -6,8 +6,8 @@ import pytest
 
 from braid import all_time, tumbling
 from braid.errors import BraidError
-from braid.settings import Settings
-from serving_layer.sql import run
+from braid.runtime.settings import Settings
+from serving_layer.answer.sql import run
 from tests.serving import MIDNIGHT, MINUTE, Tables, some_events, view_of
 
 

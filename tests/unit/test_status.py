@@ -16,12 +16,12 @@ from unittest.mock import patch
 import pytest
 import typer
 
-from braid.cli import up
 from braid.cli.output import print_error
+from braid.cli.platform import up
 from braid.errors import BraidError, CheckFailed
-from braid.metrics import prometheus
-from braid.settings import Settings
-from braid.status import (
+from braid.runtime.metrics import prometheus
+from braid.runtime.settings import Settings
+from braid.runtime.status import (
     ChildStatus,
     ProcessStatus,
     QueryStatus,
@@ -33,7 +33,7 @@ from braid.status import (
     under_supervision,
     write,
 )
-from infra.health import health_server
+from infra.services.health import health_server
 from tests.conftest import Answer, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)\{((?:[a-z]+=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\} (\S+)")

@@ -16,11 +16,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from braid.cli.watch import Watch, describe
-from braid.settings import Settings
-from braid.status import ChildStatus, ProcessStatus, QueryStatus, read_all
-from infra.children import Child, explain_exit
-from infra.supervisor import next_delay, supervise
+from braid.cli.platform.watch import Watch, describe
+from braid.runtime.settings import Settings
+from braid.runtime.status import (
+    ChildStatus,
+    ProcessStatus,
+    QueryStatus,
+    read_all,
+)
+from infra.services.children import Child, explain_exit
+from infra.services.supervisor import next_delay, supervise
 from tests.waiting import until
 
 HANGS = "import time; print('up', flush=True); time.sleep(600)"
@@ -207,8 +212,8 @@ def propagating(name: str) -> Iterator[None]:
 def test_kill_9_of_a_supervisor_takes_its_children_along() -> None:
     code = (
         "import sys, threading\n"
-        "from infra.children import Child\n"
-        "from infra.supervisor import supervise\n"
+        "from infra.services.children import Child\n"
+        "from infra.services.supervisor import supervise\n"
         f"children = [Child(name, (sys.executable, '-c', {DEAF!r})) for name in ('one', 'two')]\n"
         "def tell(children):\n"
         "    if all(child.state == 'running' for child in children):\n"

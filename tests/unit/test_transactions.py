@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.transactions import NewFile, Transaction, newest_version, transaction
+from braid.tables.delta_log import (
+    NewFile,
+    Transaction,
+    newest_version,
+    transaction,
+)
 
 
 class Files:

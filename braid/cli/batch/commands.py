@@ -1,0 +1,312 @@
+"""`braid batch …`: which days are to be computed, computing them, and the gates that may hold them."""
+
+import json as jsons
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from braid.cli.batch.board import board_rows, print_board
+from braid.cli.batch.options import (
+    Cut,
+    Day,
+    First,
+    Last,
+    Views,
+    a_day,
+    asked_days,
+    lambda_views,
+    moment,
+    number,
+    progress,
+    short,
+)
+from braid.cli.output import Json, console, print_error, print_json, print_table
+from braid.define.source import Source
+from braid.define.view import View
+from braid.errors import CheckFailed, NotYet
+from braid.runtime.settings import Settings, current_settings
+
+if TYPE_CHECKING:
+    from batch_layer.plan import Days, PlannedDay
+    from batch_layer.tasks import DayResult
+
+# Airflow's sensors take this exit code for "not yet, ask again".
+ASK_AGAIN = 99
+
+batch = typer.Typer(
+    no_args_is_help=True, help="Recompute days from the log, audit them, and publish them into the base."
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(batch, name="batch")
+
+
+@batch.command()
+def plan(
+    view: Views = None,
+    day: Day = None,
+    first: First = None,
+    last: Last = None,
+    cut: Cut = None,
+    json: Json = False,
+) -> None:
+    """Show days with their state: never computed, stale, definition changed, held by a gate, or up to date.
+
+    Example: `braid batch plan --from 2026-03-01 --to 2026-03-07`
+    """
+    settings = current_settings()
+    planned = _planned(settings, view, asked_days(day, first, last), cut)
+    if json:
+        print_json([day_as_dict(one) for one in planned])
+        return
+    columns = ("view", "day", "state", "why", "events", "through")
+    rows = ((d.view, d.day, d.state, escape(d.reason), f"{d.events:,}", short(d.through)) for d in planned)
+    print_table("batch plan", columns, rows)
+    due = sum(one.is_due for one in planned)
+    console.print(f"{due} to compute: `braid batch run` does it." if due else "Everything is up to date.")
+
+
+@batch.command()
+def run(
+    view: Views = None,
+    day: Day = None,
+    first: First = None,
+    last: Last = None,
+    cut: Cut = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Only days that were computed and have newer events.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also days that are up to date.")] = False,
+    json: Json = False,
+) -> None:
+    """Recompute days from the log up to the cut, audit them, and publish each in one commit.
+
+    Without days: whatever is not up to date. A day that a gate holds is not published (exit code 1): the last good
+    version stays in service. Safe while streams run, may be killed and run again; the same cut gives the same table.
+
+    Example: `braid batch run --from 2026-03-01 --to 2026-03-07`
+    """
+    from batch_layer.run import run as compute
+    from batch_layer.tasks import Asked
+
+    settings = current_settings()
+    views = lambda_views(settings, view)
+    asked = Asked(asked_days(day, first, last), moment(cut), stale, force)
+    with progress() as watch:
+        results = compute(lambda: _spark(settings), settings, views, asked, watch=watch)
+    _show_results(results, json)
+
+
+@batch.command()
+def release(
+    day: Annotated[str, typer.Argument(help="The day, as in 2026-03-01.", metavar="DAY")],
+    because: Annotated[str, typer.Option("--because", help="Why the day is right as it is; it is recorded.")],
+    view: Views = None,
+    json: Json = False,
+) -> None:
+    """Publish a day that a gate holds, as it was when it was held.
+
+    Example: `braid batch release 2026-03-01 --because "the source was down, as announced"`
+    """
+    from batch_layer.release import release as publish
+
+    settings = current_settings()
+    views = lambda_views(settings, view)
+    _show_results(publish(lambda: _spark(settings), settings, views, a_day(day), because), json)
+
+
+@batch.command()
+def gate(
+    day: Annotated[str, typer.Option("--day", help="The day, as in 2026-03-01.")],
+    cut: Cut = None,
+    json: Json = False,
+) -> None:
+    """Ask the input gates of every source about a day, and record what they say. Exit code 1 when one holds it.
+
+    Example: `braid batch gate --day 2026-03-01`
+    """
+    from batch_layer.gates.inputs import gate as ask
+
+    settings = current_settings()
+    gates = ask(_spark(settings), settings, lambda_views(settings, None), a_day(day), moment(cut))
+    if json:
+        print_json({name: asdict(found) | {"holds": found.holds} for name, found in gates.items()})
+    else:
+        rows = (
+            (
+                name,
+                check.name,
+                check.wanted,
+                number(check.observed),
+                "ok" if check.ok else "released" if found.is_released else "no",
+            )
+            for name, found in gates.items()
+            for check in found.verdict.checks
+        )
+        print_table(f"input gates of {day}", ("source", "expectation", "wanted", "observed", "ok"), rows)
+    held = {name: found for name, found in gates.items() if found.holds}
+    if held:
+        said = "; ".join(f"{name}: {found.verdict.says().rstrip('.')}" for name, found in held.items())
+        raise typer.Exit(1) if json else CheckFailed(f"{day} is held. {said}.")
+
+
+@batch.command()
+def compare(
+    view: Views = None,
+    day: Day = None,
+    first: First = None,
+    last: Last = None,
+    cut: Cut = None,
+    json: Json = False,
+) -> None:
+    """Compare what is served of published days with an independent recompute of the log at the same cut.
+
+    Exit code 1, with examples, when they differ.
+    """
+    from batch_layer.compare import compare as judge
+
+    settings = current_settings()
+    found = judge(
+        _spark(settings), settings, lambda_views(settings, view), asked_days(day, first, last), moment(cut)
+    )
+    if json:
+        print_json([asdict(one) | {"holds": one.holds} for one in found])
+    else:
+        rows = (
+            (p.view, short(p.cut), f"{p.groups:,}", f"{p.equal:,}", p.different, p.missing, p.extra)
+            for p in found
+        )
+        print_table(
+            "served against recomputed",
+            ("view", "cut", "groups", "equal", "different", "missing", "extra"),
+            rows,
+        )
+    wrong = [one for one in found if not one.holds]
+    if wrong:
+        raise typer.Exit(1) if json else CheckFailed(
+            "; ".join(one.says() for one in wrong) + f". The first example: {dict(wrong[0].examples[0])}"
+        )  # fmt: skip
+
+
+@batch.command()
+def board(view: Views = None, first: First = None, last: Last = None, json: Json = False) -> None:
+    """Show day by day: events, rows, cut, staleness, gate, and how right the served number was before the publish."""
+    settings = current_settings()
+    planned = _planned(settings, view, asked_days(None, first, last), None)
+    if json:
+        print_json(board_rows(planned))
+    else:
+        print_board(planned)
+
+
+@batch.command()
+def cut(
+    day: Day = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Pin it: the cut that is given first to this name is kept.")
+    ] = None,
+) -> None:
+    """Print the last epoch that is closed in the logs of all lambda views, on one line.
+
+    With --day, exit code 99 while the end of the day is not closed: a scheduler asks again. With --run, the first
+    answer is recorded under that name and given ever after, to all tasks and retries of a run.
+
+    Example: `braid batch cut --day 2026-03-01 --run daily`
+    """
+    from batch_layer.cuts import common_cut, cut_after, pinned
+
+    settings = current_settings()
+    sources = _sources(lambda_views(settings, None))
+    known = pinned(settings, run, None) if run is not None else None
+    if known is None:
+        try:
+            known = cut_after(settings, sources, a_day(day)) if day else common_cut(settings, sources)
+        except NotYet as wait:
+            print_error(str(wait))
+            raise typer.Exit(ASK_AGAIN) from None
+        known = pinned(settings, run, known) if run is not None else known
+    assert known is not None
+    print(known.isoformat())
+
+
+@batch.command()
+def views() -> None:
+    """Print the names of the views that the batch layer computes, as JSON on one line."""
+    print(jsons.dumps([view.name for view in lambda_views(current_settings(), None)]))
+
+
+@batch.command()
+def docs() -> None:
+    """Build the gates' Data Docs, a static site, and print where it is."""
+    from batch_layer.gates.data_docs import build
+
+    print(build(current_settings()))
+
+
+def day_as_dict(day: "PlannedDay") -> dict[str, Any]:
+    parts = asdict(day)
+    return {
+        name: parts[name]
+        for name in (
+            "view",
+            "day",
+            "state",
+            "reason",
+            "is_due",
+            "cut",
+            "through",
+            "events",
+            "beyond",
+            "since",
+        )
+    }
+
+
+def _planned(
+    settings: Settings, wanted: Sequence[str] | None, days: "Days", cut: str | None
+) -> "list[PlannedDay]":
+    from batch_layer import plan as planning
+
+    sources = planning.plan(settings, lambda_views(settings, wanted), days, moment(cut))
+    return [day for source in sources for day in source.days]
+
+
+def _show_results(results: "list[DayResult]", json: bool) -> None:
+    if json:
+        print_json([asdict(one) for one in results])
+    else:
+        columns = ("view", "day", "outcome", "events", "duplicates", "rows", "cut")
+        rows = (
+            (r.view, r.day, r.outcome, f"{r.events:,}", r.duplicates or "", f"{r.rows:,}", short(r.cut))
+            for r in results
+        )
+        print_table("batch run", columns, rows)
+        if not results:
+            console.print("Nothing to compute: everything is up to date.")
+    held = [one for one in results if one.outcome == "held"]
+    if held:
+        reasons: dict[tuple[date, str], list[str]] = {}
+        for one in held:
+            reasons.setdefault((one.day, one.reason.rstrip(".")), []).append(one.view)
+        said = "; ".join(
+            f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
+        )
+        raise typer.Exit(1) if json else CheckFailed(
+            f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
+            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`."
+        )  # fmt: skip
+
+
+def _sources(views: Sequence[View]) -> list[Source]:
+    return list({view.source.name: view.source for view in views}.values())
+
+
+def _spark(settings: Settings) -> Any:
+    from braid.runtime.spark import spark_session
+
+    return spark_session(settings, "braid batch")

@@ -1,0 +1,1 @@
+"""`braid demo`: the whole story, or one example, played on this machine and checked against the truth."""

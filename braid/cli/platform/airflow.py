@@ -1,0 +1,99 @@
+"""`braid airflow up|down|status`: a local Airflow with Braid's DAGs."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from braid.cli.output import Json, console, print_json, print_table
+from braid.errors import CheckFailed
+from braid.runtime.settings import current_settings
+from infra.airflow import service as local
+from infra.airflow.files import DAGS, USER, local_airflow
+
+airflow = typer.Typer(
+    no_args_is_help=True, help="A local Airflow with Braid's DAGs, on 127.0.0.1, under BRAID_HOME."
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(airflow, name="airflow")
+
+
+@airflow.command()
+def up(
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port of its pages; else that of the last start, else 8080.", min=1, max=65535),
+    ] = None,
+    dags: Annotated[
+        Path,
+        typer.Option(
+            help="Folder with the DAGs.",
+            file_okay=False,
+            exists=True,
+            resolve_path=True,
+            show_default="those of Braid",
+        ),
+    ] = DAGS,
+    unpause: Annotated[bool, typer.Option("--unpause", help="Let all DAGs run on their schedules.")] = False,
+    json: Json = False,
+) -> None:
+    """Start Airflow in the background and wait until it has read the DAGs. Already running: nothing to do.
+
+    Its tasks run `braid` with this command's settings, in this folder. The password of its one user is made at the
+    first start and shown then.
+
+    Example: `braid airflow up --port 8081`
+    """
+    here = local_airflow(current_settings())
+    started = local.start(
+        here,
+        dags=dags,
+        port=port or here.port,
+        environment=os.environ,
+        unpause=unpause,
+        say=(lambda text: None) if json else _say,
+    )
+    if json:
+        print_json(
+            started.status.as_dict()
+            | {"dags": started.dags, "user": USER, "new_password": started.new_password}
+        )
+        return
+    _say(
+        f"Airflow runs {'already ' if started.already else ''}on {here.address} with {', '.join(started.dags)}"
+    )
+    shown = f"password {started.new_password}, which is kept" if started.new_password else "its password is"
+    _say(f"user {USER}, {shown} in {here.passwords}")
+    _say(f"`export AIRFLOW_HOME={here.folder}` lets the `airflow` command find it")
+
+
+@airflow.command()
+def down() -> None:
+    """End Airflow and the tasks that it runs; they are tried again after the next start. Not running: nothing to do."""
+    stopped = local.stop(local_airflow(current_settings()))
+    _say("Airflow has stopped" if stopped else "Airflow was not running")
+
+
+@airflow.command()
+def status(json: Json = False) -> None:
+    """Say whether Airflow runs, and where. Exit code 1 when it does not answer or a part of it is missing."""
+    present = local.status(local_airflow(current_settings()))
+    if json:
+        print_json(present.as_dict())
+    else:
+        processes = ", ".join(f"{part} {pid or 'not running'}" for part, pid in present.processes.items())
+        print_table("airflow", ("what", "value"), (present.as_dict() | {"processes": processes}).items())
+    if not present.healthy:
+        raise (
+            typer.Exit(1)
+            if json
+            else CheckFailed("Airflow does not run as it should: `braid airflow up` starts it.")
+        )
+
+
+def _say(text: str) -> None:
+    console.print(escape(text), highlight=False, soft_wrap=True)

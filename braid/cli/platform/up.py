@@ -1,0 +1,169 @@
+"""`braid up` and `braid status`: everything under one supervisor, and how it is doing."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.platform.watch import watching
+from braid.define.loading import Definitions, load_definitions
+from braid.errors import BraidError, CheckFailed
+from braid.runtime.metrics import prometheus as prometheus_text
+from braid.runtime.settings import Settings, current_settings
+from braid.runtime.signals import stop_on_signals
+from braid.runtime.status import (
+    ENGINE,
+    SUPERVISOR,
+    ProcessStatus,
+    QueryStatus,
+    forget,
+    is_alive,
+    problems,
+    read_all,
+    report,
+    under_supervision,
+)
+
+SERVING = "serving"
+
+if TYPE_CHECKING:
+    from infra.services.children import Startable
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(up)
+    app.command()(status)
+
+
+def up() -> None:
+    """Run everything until Ctrl-C or SIGTERM: the broker (if embedded), ingest, all streams, and serving.
+
+    What dies is started again, after 1 s, 2 s, 4 s and so on up to a minute. http://127.0.0.1:8470/health says whether
+    all is well (200 or 503, with the reasons), /metrics says it to Prometheus; BRAID_HEALTH_PORT is another port.
+
+    Example: `braid up`, and `braid status` in another terminal
+    """
+    from infra.services.health import health_server
+    from infra.services.supervisor import supervise
+
+    settings = current_settings()
+    children = _children(settings, load_definitions(settings.definitions))
+    _refuse_a_second_one(settings)
+    with (
+        stop_on_signals() as stop,
+        health_server(settings.health_port, lambda: under_supervision(read_all(settings))),
+        watching(settings) as watch,
+    ):
+        supervise(children, stop=stop, say=watch.say, on_round=watch.on_round)
+    for process in under_supervision(read_all(settings)):
+        forget(settings, process.process)
+
+
+def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
+    """What runs, in the order of starting; a further process of the platform is a further line."""
+    from infra.kafka.brokers import embedded_cluster
+    from infra.services.children import BrokerChild, Child
+
+    children: list[Startable] = []
+    if settings.uses_embedded_broker and any(source.kafka_topic for source in definitions.sources.values()):
+        children.append(BrokerChild(embedded_cluster(settings)))
+    children.append(
+        Child(ENGINE, _braid("stream", "--ingest"), ready=lambda: _has_reported(settings, ENGINE))
+    )
+    children.append(Child(SERVING, _braid("serve"), ready=lambda: _answers(settings)))
+    return children
+
+
+def _braid(*arguments: str) -> tuple[str, ...]:
+    return (str(Path(sys.executable).with_name("braid")), *arguments)
+
+
+def _answers(settings: Settings) -> bool:
+    """Whether somebody listens where serving is to listen."""
+    try:
+        with socket.create_connection((settings.serve_host, settings.serve_port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _has_reported(settings: Settings, process: str) -> bool:
+    return any(known.process == process and is_alive(known) for known in read_all(settings))
+
+
+def _refuse_a_second_one(settings: Settings) -> None:
+    for process in read_all(settings):
+        if process.process in {SUPERVISOR, ENGINE} and is_alive(process):
+            raise BraidError(
+                f"{process.process} runs already on {settings.home} (process {process.pid}): `braid status` shows it. "
+                "Stop it first, or set BRAID_HOME to another folder."
+            )
+
+
+def status(
+    json: Json = False,
+    prometheus: Annotated[bool, typer.Option("--prometheus", help="Print Prometheus' text.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit code 1 unless all is healthy.")] = False,
+) -> None:
+    """Show what runs and how it does: events, rows per second, micro-batch time, lag, late events, newest epoch.
+
+    Example: `braid status --check`
+    """
+    processes, now = read_all(current_settings()), datetime.now(UTC)
+    if prometheus:
+        print(prometheus_text(processes), end="")
+    elif json:
+        print_json(report(processes, now))
+    else:
+        _print(processes, now)
+    found = problems(processes, now)
+    if check and found:
+        raise typer.Exit(1) if json or prometheus else CheckFailed("not healthy: see above.")
+
+
+def _print(processes: list[ProcessStatus], now: datetime) -> None:
+    if processes:
+        rows = (row for process in processes for row in _process_rows(process))
+        print_table("processes", ("process", "state", "id", "since", "restarts"), rows)
+    queries = [(query, is_alive(process)) for process in processes for query in process.queries]
+    if queries:
+        columns = ("query", "state", "events", "rows/s", "batch", "lag", "late", "epoch")
+        print_table("queries", columns, (_query_row(query, alive) for query, alive in queries))
+    for problem in problems(processes, now):
+        console.print(escape(problem), highlight=False, soft_wrap=True)
+
+
+def _process_rows(process: ProcessStatus) -> Iterator[tuple[object, ...]]:
+    alive = is_alive(process)
+    yield (
+        process.process,
+        "running" if alive else "not running",
+        process.pid,
+        f"{process.started:%m-%d %H:%M:%S}",
+        None,
+    )
+    for child in process.children:
+        yield f"  {child.name}", child.state if alive else "not running", child.pid, None, child.restarts
+
+
+def _query_row(query: QueryStatus, alive: bool) -> tuple[str | None, ...]:
+    lags = (
+        None if query.lag_events is None else f"{query.lag_events:,} events",
+        None if query.lag_seconds is None else f"{query.lag_seconds:.1f} s",
+    )
+    return (
+        query.name,
+        query.state if alive else "not running",
+        f"{query.events:,}",
+        None if query.rows_per_second is None else f"{query.rows_per_second:,.0f}",
+        None if query.batch_ms is None else f"{query.batch_ms:,.0f} ms",
+        ", ".join(lag for lag in lags if lag),
+        f"{query.late:,}",
+        None if query.epoch is None else f"{query.epoch:%m-%d %H:%M:%S}",
+    )

@@ -1,0 +1,1 @@
+"""The commands that read: `query`, `tail`, `sql`, `serve` and `compare`."""

@@ -1,0 +1,132 @@
+"""`braid serve`: the views over HTTP, and a page to look at them."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from braid.define.loading import Definitions, load_definitions
+from braid.log.table import Log
+from braid.runtime.logging import Log as Logger
+from braid.runtime.metrics import prometheus
+from braid.runtime.settings import Settings, current_settings
+from braid.runtime.signals import stop_on_signals
+from braid.runtime.status import read_all, report
+
+if TYPE_CHECKING:
+    from serving_layer.http.app import Around
+
+# What takes a look at whole tables is looked at that seldom, however many ask.
+SECONDS = 5.0
+
+log = Logger("serve")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(serve)
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to answer on; BRAID_SERVE_HOST.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port to answer on; BRAID_SERVE_PORT.")
+    ] = None,
+) -> None:
+    """Answer questions over HTTP, with a dashboard at / and the API's document at /docs, until Ctrl-C or SIGTERM.
+
+    It listens on 127.0.0.1 unless it is told otherwise; another address needs BRAID_SERVE_TOKEN, which clients send as
+    'Authorization: Bearer ...'.
+
+    Example: `braid serve --port 8471`
+    """
+    from serving_layer.http.app import Limits, create_app
+    from serving_layer.http.server import serve as run
+    from serving_layer.memory.all_views import Hub
+
+    settings = current_settings()
+    address, at = host or settings.serve_host, port or settings.serve_port
+    hub = Hub(settings, bytes_of(settings.serve_memory))
+    limits = Limits(settings.serve_states, settings.serve_timeout.total_seconds())
+    token = settings.serve_token.get_secret_value()
+    app = create_app(hub, around(settings, hub.definitions), limits, host=address, token=token)
+    with stop_on_signals() as stop:
+        log.info("serving", dashboard=f"http://{address}:{at}/", api=f"http://{address}:{at}/docs")
+        run(app, address, at, stop)
+
+
+def around(settings: Settings, definitions: Definitions | None = None) -> "Around":
+    """What the other layers know, for the API to tell: only the command line may ask them all."""
+    from batch_layer.gates.data_docs import site
+    from serving_layer.answer.ledger import Books
+    from serving_layer.http.app import Around
+
+    known = definitions or load_definitions(settings.definitions)
+    books = {name: Books(Log(source, settings)) for name, source in known.sources.items()}
+    return Around(
+        days=_remembered(lambda name: _days(settings, known, name)),
+        ledger=_remembered(lambda name: books[name].summary()),
+        accuracy=_remembered(lambda name: _accuracy(settings, name)),
+        status=lambda: report(read_all(settings), datetime.now(UTC)),
+        metrics=lambda: prometheus(read_all(settings)),
+        data_docs=Path(site(settings)) if settings.home_is_local else None,
+    )
+
+
+def bytes_of(size: str) -> int:
+    """ "512m" -> 536870912."""
+    return int(size[:-1]) << (30 if size.endswith("g") else 20)
+
+
+def _days(settings: Settings, definitions: Definitions, name: str) -> list[dict[str, Any]]:
+    from batch_layer.plan import lambda_views, plan
+    from braid.cli.batch.board import board_rows
+
+    views = [view for view in lambda_views(definitions.views.values()) if view.name == name]
+    planned = [day for source in plan(settings, views) for day in source.days]
+    return [{key: _plain(value) for key, value in row.items()} for row in board_rows(planned)]
+
+
+def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
+    """By day, what readers had before its publish; the rest from the last comparison."""
+    from batch_layer.days import read_days
+    from braid.deploy import store as deployment
+    from braid.tables.view_tables import ViewTables
+    from serving_layer.accuracy.report.summary import accuracy_summary
+
+    active = deployment.load(settings, name).active
+    records = read_days(ViewTables(settings, name, active.number)) if active else {}
+    days = []
+    for day, record in sorted(records.items()):
+        if record.publish and record.publish.accuracy:
+            found = record.publish.accuracy
+            days.append(
+                {"day": str(day), "share": found.share, "cut": record.publish.cut.isoformat()} | asdict(found)
+            )
+    compared = accuracy_summary(settings, name)
+    # A kappa view has no publishes: its days are those that were compared.
+    return compared | {"days": days or compared["days"]}
+
+
+def _remembered(ask: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The same, asked by one at a time and not more often than people look."""
+    answers: dict[str, tuple[float, Any]] = {}
+    turn = threading.Lock()
+
+    def asking(name: str) -> Any:
+        with turn:
+            when, answer = answers.get(name, (-SECONDS, None))
+            if time.monotonic() - when >= SECONDS:
+                answer = ask(name)
+                answers[name] = time.monotonic(), answer
+            return answer
+
+    return asking
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value

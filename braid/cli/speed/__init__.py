@@ -1,0 +1,1 @@
+"""The commands of the speed layer: ingest, streams, plans and new versions of views."""

@@ -1,0 +1,294 @@
+"""`braid kappa …` and `braid apply`: new versions of views, from history to service and back."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from braid.cli.output import Json, console, errors, mark, print_json, print_table
+from braid.cli.speed.stream import Views
+from braid.define.loading import load_definitions
+from braid.deploy import store as deployment
+from braid.deploy.store import Deployment
+from braid.errors import BraidError, CheckFailed
+from braid.runtime.settings import Settings, current_settings
+from braid.runtime.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from speed_layer.promotion import Verdict
+    from speed_layer.stream.replay import Progress as Seen
+    from speed_layer.stream.replay import Watch
+
+Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
+Number = Annotated[
+    int | None, typer.Option("--version", help="A version by its number; the candidate when none is given.")
+]
+
+kappa = typer.Typer(
+    no_args_is_help=True, help="Replay history through the streaming code into a new version."
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(kappa, name="kappa")
+    app.command()(apply)
+
+
+@kappa.command()
+def replay(
+    name: Name,
+    from_day: Annotated[
+        str | None,
+        typer.Option("--from", help="First day to replay, as in 2026-03-01; all when none is given."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Start the same streaming code at the beginning of the log, into a new version beside the active one.
+
+    It reads history, folds it, catches up with live ingest, and leaves a candidate that the running streams keep fresh.
+    It may be killed at any moment: the same command resumes it.
+    """
+    from braid.runtime.spark import spark_session
+    from speed_layer.stream.replay import replay as run
+
+    settings = current_settings()
+    view = load_definitions(settings.definitions).view(name)
+    day = _day(from_day) if from_day else None
+    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
+        version = run(
+            spark_session(settings, "braid replay"), settings, view, from_day=day, watch=watch, stop=stop
+        )
+    if json:
+        print_json(_version(version))
+    else:
+        console.print(f"v{version.number} of {name} is {version.phase}.")
+        if version.phase == "candidate":
+            console.print(f"`braid kappa compare {name}` judges it, `braid kappa promote {name}` serves it.")
+
+
+@kappa.command()
+def status(
+    name: Annotated[
+        str | None, typer.Argument(help="A view by name; all when none is given.", metavar="[VIEW]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the versions of a view, or of all, and how they came to be."""
+    settings = current_settings()
+    known = [_deployed(settings, name)] if name else list(deployment.deployments(settings).values())
+    if json:
+        print_json([_document(deployed) for deployed in known])
+        return
+    for deployed in known:
+        print_table(
+            f"versions of {deployed.name}",
+            ("version", "phase", "mode", "from", "created", "fingerprint"),
+            [
+                (
+                    f"v{v.number}",
+                    v.phase,
+                    v.view.mode,
+                    v.from_day or "the beginning",
+                    f"{v.created:%F %T}",
+                    v.fingerprint,
+                )
+                for v in deployed.versions
+            ],
+        )
+        print_table(
+            f"history of {deployed.name}",
+            ("at", "what", "version", "because"),
+            [(f"{c.at:%F %T}", c.what, f"v{c.version}", c.because) for c in deployed.history],
+        )
+    if not known:
+        console.print("no view is deployed: `braid apply` or `braid stream` does it.")
+
+
+@kappa.command()
+def compare(name: Name, number: Number = None, json: Json = False) -> None:
+    """Compare a version with the active one and with a batch recompute of the log, at the same cut.
+
+    Exits with 1 if it differs.
+    """
+    verdict = _judge(name, number)
+    if json:
+        print_json(_verdict(verdict))
+    else:
+        _print_verdict(name, verdict)
+    if not verdict.holds:
+        raise CheckFailed("; ".join(verdict.objections()))
+
+
+@kappa.command()
+def promote(
+    name: Name,
+    number: Number = None,
+    accept: Annotated[
+        str | None,
+        typer.Option("--accept-differences", help="Promote in spite of differences; the reason is recorded."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Serve the candidate from now on, if it proves equal; the version that was served stays beside it."""
+    from speed_layer.promotion import promote as run
+
+    if accept is not None and not accept.strip():
+        raise BraidError('--accept-differences needs a reason, such as "bots are filtered now".')
+    settings = current_settings()
+    verdict = _judge(name, number)
+    if not json:
+        _print_verdict(name, verdict)
+    run(settings, name, verdict, datetime.now(UTC), accept)
+    _say(json, settings, name, f"v{verdict.version} of {name} is served.")
+
+
+@kappa.command()
+def rollback(name: Name, json: Json = False) -> None:
+    """Serve again what was served before, at once: that version was kept fresh."""
+    from speed_layer.promotion import rollback as run
+
+    settings = current_settings()
+    now_served = run(settings, _deployed(settings, name).name, datetime.now(UTC)).active
+    assert now_served is not None
+    _say(json, settings, name, f"v{now_served.number} of {name} is served again.")
+
+
+@kappa.command()
+def retire(
+    name: Name,
+    number: Annotated[int, typer.Argument(help="The version's number.", metavar="VERSION")],
+    json: Json = False,
+) -> None:
+    """Give a version up: its stream ends and its tables are deleted. The active version cannot be retired."""
+    from speed_layer.promotion import retire as run
+
+    settings = current_settings()
+    run(settings, _deployed(settings, name).name, number, datetime.now(UTC))
+    _say(json, settings, name, f"v{number} of {name} is retired, and its tables are deleted.")
+
+
+def apply(
+    names: Views = None,
+    json: Json = False,
+) -> None:
+    """Do what `braid plan` shows: start, replay, compare and promote. Reads answer from the old version meanwhile."""
+    from braid.cli.speed.plan import planned
+    from braid.runtime.spark import spark_session
+    from speed_layer.apply import Applier
+
+    settings = current_settings()
+
+    def spark() -> "SparkSession":
+        return spark_session(settings, "braid apply")
+
+    changes = [change for change in planned(settings) if change.is_due]
+    for name in names or ():
+        load_definitions(settings.definitions).view(name)
+    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
+        applier = Applier(spark, settings, watch, stop)
+        done = [applier.apply(change) for change in changes if not names or change.name in names]
+    if json:
+        print_json([asdict(one) for one in done])
+    elif done:
+        print_table(
+            "applied", ("view", "version", "what was done"), [(d.name, d.version, d.did) for d in done]
+        )
+    else:
+        console.print("nothing to do: what is deployed is what is defined.")
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> "Iterator[Watch]":
+    """Events, days, events a second and the time that is left; on stderr, so that output stays what was asked for."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(),
+        TextColumn("{task.completed:,}/{task.total:,} events, {task.fields[days]} days, {task.fields[rate]:,.0f}/s"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=errors, disable=quiet) as bar:
+        task = bar.add_task("starting", total=0, days=0, rate=0.0)
+
+        def watch(seen: "Seen") -> None:
+            bar.update(
+                task,
+                description=seen.stage,
+                completed=seen.events,
+                total=seen.total,
+                days=seen.days,
+                rate=seen.rate,
+            )
+
+        yield watch
+
+
+def _judge(name: str, number: int | None) -> "Verdict":
+    from braid.runtime.spark import spark_session
+    from speed_layer.promotion import candidate_of, judge
+
+    settings = current_settings()
+    candidate_of(_deployed(settings, name), number)
+    return judge(spark_session(settings, "braid compare"), settings, name, number)
+
+
+def _deployed(settings: Settings, name: str) -> Deployment:
+    """A view that was deployed; otherwise what is known of it is said."""
+    found = deployment.load(settings, name)
+    if not found.versions:
+        load_definitions(settings.definitions).view(name)
+        raise BraidError(f"view {name!r} is not deployed yet: `braid apply {name}` does it.")
+    return found
+
+
+def _print_verdict(name: str, verdict: "Verdict") -> None:
+    print_table(
+        f"v{verdict.version} of {name} at {verdict.parities[0].cut:%F %T}Z",
+        ("against", "groups", "equal", "different", "missing", "extra", ""),
+        [
+            (p.against, p.groups, p.equal, p.different, p.missing, p.extra, p.not_comparable or mark(p.holds))
+            for p in verdict.parities
+        ],
+    )
+    for parity in verdict.parities:
+        for example in parity.examples:
+            console.print(f"  {example}", highlight=False)
+
+
+def _verdict(verdict: "Verdict") -> dict[str, Any]:
+    return asdict(verdict) | {"holds": verdict.holds, "objections": verdict.objections()}
+
+
+def _say(json: bool, settings: Settings, name: str, text: str) -> None:
+    if json:
+        print_json(_document(deployment.load(settings, name)))
+    else:
+        console.print(text)
+
+
+def _document(deployed: Deployment) -> dict[str, Any]:
+    return {
+        "view": deployed.name,
+        "active": deployed.active.number if deployed.active else None,
+        "versions": [_version(version) for version in deployed.versions],
+        "history": [asdict(change) for change in deployed.history],
+    }
+
+
+def _version(version: deployment.Version) -> dict[str, Any]:
+    return {
+        "version": version.number, "phase": version.phase, "mode": version.view.mode, "created": version.created,
+        "from_day": version.from_day, "fingerprint": version.fingerprint,
+    }  # fmt: skip
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BraidError(f"--from {text!r} is not a day: write it as in 2026-03-01.") from None

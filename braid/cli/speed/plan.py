@@ -1,0 +1,113 @@
+"""`braid plan`: what the definitions would change in what is deployed, and what it would cost."""
+
+from dataclasses import asdict
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from braid.cli.output import Json, console, print_json, print_table
+from braid.define.loading import load_definitions
+from braid.define.source import Source
+from braid.define.view import View
+from braid.deploy import plan as planning
+from braid.deploy.plan import (
+    Cost,
+    CostOf,
+    PlannedChange,
+    Step,
+)
+from braid.deploy.store import deployments
+from braid.errors import CheckFailed
+from braid.runtime.settings import Settings, current_settings
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(plan)
+
+
+def plan(
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 when there is something to do, for CI.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Compare the definitions with what is deployed: what differs, what `braid apply` will do, and what it costs.
+
+    Changes nothing, and starts no Spark: the events that a new or changed view has to read are counted without it.
+
+    Example: `braid plan --check`
+    """
+    settings = current_settings()
+    changes = planned(settings)
+    due = [change for change in changes if change.is_due]
+    if json:
+        print_json([as_dict(change) for change in changes])
+    else:
+        columns = ("view", "change", "what differs", "cost", "action")
+        print_table("plan", columns, ([escape(cell) for cell in _row(change)] for change in changes))
+        console.print(_summary(due))
+    if check and due:
+        views = ", ".join(change.name for change in due)
+        raise (
+            typer.Exit(1)
+            if json
+            else CheckFailed(f"what is deployed is not what is defined: {views}. `braid apply` does it.")
+        )
+
+
+def planned(settings: Settings) -> tuple[PlannedChange, ...]:
+    """The plan for the definitions and deployments of these settings."""
+    definitions = load_definitions(settings.definitions)
+    return planning.plan(definitions, deployments(settings), log_cost(settings))
+
+
+def log_cost(settings: Settings) -> CostOf:
+    """What the log of a view's source holds: all of it is read by a view that begins or is replayed."""
+
+    @cache
+    def of_source(source: Source) -> Cost:
+        from batch_layer.arrivals import Arrivals
+        from braid.log.table import Log
+
+        arrivals = Arrivals.of(Log(source, settings))
+        return Cost(sum(row.accepted for row in arrivals.rows), len(arrivals.days))
+
+    def cost(view: View, step: Step) -> Cost:
+        return of_source(view.source)
+
+    return cost
+
+
+def as_dict(change: PlannedChange) -> dict[str, Any]:
+    """A planned change as plain data."""
+    return {
+        "view": change.name,
+        "change": change.kind,
+        "step": change.step,
+        "version": change.version,
+        "differences": [asdict(difference) for difference in change.differences],
+        "fingerprint": {"old": change.old, "new": change.new},
+        "cost": asdict(change.cost),
+        "action": change.action,
+    }
+
+
+def _row(change: PlannedChange) -> tuple[str, ...]:
+    differs = [str(difference) for difference in change.differences]
+    if change.old and change.new and change.old != change.new:
+        differs.append(f"fingerprint: {change.old} -> {change.new}")
+    return change.name, change.kind, "\n".join(differs), _cost(change), change.action
+
+
+def _cost(change: PlannedChange) -> str:
+    if change.step not in ("start", "replay", "resume"):
+        return "none"
+    return f"events: {change.cost.events:,}\ndays: {change.cost.days:,}"
+
+
+def _summary(due: list[PlannedChange]) -> str:
+    if not due:
+        return "[green]nothing to do[/]"
+    return f"to do: {len(due)}; `braid apply` does it"

@@ -1,0 +1,1 @@
+"""The made-up web log: requests of an imaginary site, with as much disorder as was asked for."""

@@ -1,0 +1,1 @@
+"""What every process runs on: settings, Spark, Kafka, object stores, logging, status, metrics and signals."""

@@ -1,0 +1,174 @@
+"""What running processes tell about themselves: one small document each, read without Spark."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psutil
+from pydantic import AfterValidator, TypeAdapter, ValidationError
+
+from braid.runtime.logging import Log
+from braid.runtime.settings import Settings
+
+SUPERVISOR = "up"
+ENGINE = "engine"
+FRESH = timedelta(seconds=30)
+# The system counts a process's birth from its own start, which it knows to the second.
+_BIRTH_IS_KNOWN_TO = timedelta(seconds=2)
+
+log = Log("status")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """One query: ingest of a source, or the stream of a view."""
+
+    name: str
+    kind: Literal["ingest", "stream"]
+    state: Literal["starting", "running", "retrying", "stopped"]
+    error: str | None = None
+    retry_in: float | None = None
+    batch: int | None = None
+    rows_per_second: float | None = None
+    batch_ms: float | None = None
+    lag_events: int | None = None
+    lag_seconds: float | None = None
+    events: int = 0
+    late: int = 0
+    revised: int = 0
+    state_bytes: int | None = None
+    files: int | None = None
+    epoch: Moment | None = None
+    watermark: Moment | None = None
+    view: str | None = None
+    source: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class ChildStatus:
+    """A process that a supervisor looks after; `waiting` is for the one before it in the order of starting."""
+
+    name: str
+    state: Literal["waiting", "starting", "running", "retrying", "stopped"]
+    pid: int | None = None
+    restarts: int = 0
+    reason: str | None = None
+    retry_in: float | None = None
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    """A process and its queries; a supervisor has children in their place."""
+
+    process: str
+    pid: int
+    started: Moment
+    updated: Moment
+    queries: tuple[QueryStatus, ...] = ()
+    children: tuple[ChildStatus, ...] = ()
+
+
+# It passes over fields that only a newer release knows: one may be taking over from the other.
+_DOCUMENT = TypeAdapter(ProcessStatus)
+
+
+def write(settings: Settings, status: ProcessStatus) -> None:
+    """Replaces the process's document in one step: a reader sees the old one or the new one.
+
+    A document that cannot be written is a warning: work goes on, and the old document shows its age.
+    """
+    file = _folder(settings) / f"{status.process}.json"
+    draft = file.with_suffix(f".{os.getpid()}.draft")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(_DOCUMENT.dump_json(status, indent=2))
+        draft.replace(file)
+    except OSError as error:
+        log.warning("the status cannot be written", file=str(file), error=str(error))
+
+
+def read_all(settings: Settings) -> list[ProcessStatus]:
+    """The documents of all processes, dead ones too: `is_alive` tells them apart."""
+    return [status for file in sorted(_folder(settings).glob("*.json")) for status in _read(file)]
+
+
+def forget(settings: Settings, process: str) -> None:
+    """Removes the document of a process that ended as it should."""
+    (_folder(settings) / f"{process}.json").unlink(missing_ok=True)
+
+
+def is_alive(status: ProcessStatus) -> bool:
+    """Whether the process that wrote this still runs, and not a later one that was given the same id."""
+    try:
+        process = psutil.Process(status.pid)
+        born = datetime.fromtimestamp(process.create_time(), UTC)
+        return process.status() != psutil.STATUS_ZOMBIE and born <= status.started + _BIRTH_IS_KNOWN_TO
+    except psutil.Error:
+        return False
+
+
+def under_supervision(processes: Sequence[ProcessStatus]) -> list[ProcessStatus]:
+    """The supervisor and the processes that it answers for, without what people started beside it."""
+    names = {
+        child.name for process in processes if process.process == SUPERVISOR for child in process.children
+    }
+    return [process for process in processes if process.process in {SUPERVISOR, *names}]
+
+
+def problems(processes: Sequence[ProcessStatus], now: datetime) -> list[str]:
+    """Why this installation is not healthy, a sentence each; none when it is."""
+    if not any(map(is_alive, processes)):
+        return ["nothing runs: `braid up` starts everything."]
+    return [problem for process in processes for problem in _problems_of(process, now)]
+
+
+def report(processes: Sequence[ProcessStatus], now: datetime) -> dict[str, Any]:
+    """Everything that is known, for programs."""
+    found = problems(processes, now)
+    shown = [_DOCUMENT.dump_python(p, mode="json") | {"running": is_alive(p)} for p in processes]
+    return {"healthy": not found, "problems": found, "processes": shown}
+
+
+def _problems_of(process: ProcessStatus, now: datetime) -> Iterator[str]:
+    silence = now - process.updated
+    if not is_alive(process):
+        yield f"{process.process} is not running: it last reported at {process.updated:%Y-%m-%d %H:%M:%S} UTC."
+    elif silence > FRESH:
+        yield f"{process.process} (process {process.pid}) has not reported for {silence.total_seconds():.0f} s."
+    else:
+        for child in process.children:
+            if child.state != "running":
+                yield f"{child.name} is {child.state}: {child.reason or 'it is not ready yet'}"
+        for query in process.queries:
+            if query.state in {"retrying", "stopped"}:
+                yield f"{query.name} is {query.state}: {query.error or 'no reason was given'}"
+
+
+def _folder(settings: Settings) -> Path:
+    if settings.home_is_local:
+        return settings.local_home() / "status"
+    # A process runs on one machine, and so its document stays there when the data is elsewhere.
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "braid" / hashlib.sha256(settings.home.encode()).hexdigest()[:16]
+
+
+def _read(file: Path) -> Iterator[ProcessStatus]:
+    try:
+        yield _DOCUMENT.validate_json(file.read_bytes())
+    except FileNotFoundError:
+        # Its process ended, as it should, between the listing and here.
+        return
+    except (OSError, ValidationError) as error:
+        log.warning("a status document cannot be read and is passed over", file=str(file), error=str(error))

@@ -1,0 +1,1 @@
+"""Delta tables: their commits and what these say, the tables of a view, small files, and their upkeep."""

@@ -1,0 +1,181 @@
+"""What a writer says in its commits, and how it finds again what it said: exactly once without a lookup per batch.
+
+A writer puts its batch number into the metadata of the commit that carries the batch's rows, so that both are there
+or neither is. When a query starts, its writer looks its last batch up once, and skips what is already in the table.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from braid.tables.delta_log import newest_version, transaction
+from braid.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# So many commits are read one by one, a millisecond each; Spark needs half a second, however few there are.
+NEAR = 50
+
+Described = TypeVar("Described")
+Positions = dict[str, int]  # partition -> offset
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The metadata of one commit of ours. Positions and counts are cumulative: the newest tells the whole story.
+
+    A `beat` carries no rows: it repeats the last batch under a new epoch, with the counts that the engine gave since.
+    """
+
+    query: str
+    batch: int
+    epoch: datetime
+    clock: datetime
+    beat: bool = False
+    start: Positions = field(default_factory=dict)
+    end: Positions = field(default_factory=dict)
+    duplicates: int = 0
+    uncounted: int = 0
+    unknown_fields: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        times = {"epoch": self.epoch.isoformat(), "clock": self.clock.isoformat()}
+        return json.dumps({"braid": 1} | asdict(self) | times)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "Commit | None":
+        values = _ours(text)
+        if values is None or "kind" in values:
+            return None
+        times = {name: datetime.fromisoformat(values[name]) for name in ("epoch", "clock")}
+        return cls(**(values | times | {"unknown_fields": tuple(values["unknown_fields"])}))
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream stands in a log: the commit to read next, and whether it still reads what was there at first."""
+
+    version: int
+    index: int = -1
+    starting: bool = False
+
+    @property
+    def is_between_commits(self) -> bool:
+        return self.index < 0 and not self.starting
+
+
+@dataclass(frozen=True)
+class TailCommit:
+    """The metadata of one commit to a tail; the newest tells the whole story.
+
+    `states` is the fingerprint of the states, `epoch` the newest one of the log that was consumed, `complete` the last
+    one that can gain no more rows here, `seen` the largest event time, `collected` the version of the base whose
+    covered rows were taken out. A `fold` rewrites rows and changes no number.
+    """
+
+    query: str
+    batch: int
+    position: Position
+    states: str = ""
+    epoch: datetime | None = None
+    complete: datetime | None = None
+    seen: datetime | None = None
+    replay_cut: datetime | None = None
+    replaying: bool = False
+    fold: bool = False
+    collected: int = -1
+    lookups: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps({"braid": 1, "kind": "tail"} | asdict(self), default=datetime.isoformat)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "TailCommit | None":
+        values = _ours(text)
+        if values is None or values.pop("kind", None) != "tail":
+            return None
+        for name in ("epoch", "complete", "seen", "replay_cut"):
+            values[name] = values[name] and datetime.fromisoformat(values[name])
+        return cls(**values | {"position": Position(**values["position"])})
+
+
+@dataclass(frozen=True)
+class BaseCommit:
+    """The metadata of a commit to a base: the cut up to which its days were advanced, and by what."""
+
+    through: datetime
+    by: str
+
+    def to_json(self) -> str:
+        return json.dumps({"braid": 1, "kind": "base", "through": self.through.isoformat(), "by": self.by})
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "BaseCommit | None":
+        values = _ours(text)
+        if values is None or values.pop("kind", None) != "base":
+            return None
+        return cls(datetime.fromisoformat(values["through"]), values["by"])
+
+
+def _ours(text: str | None) -> dict[str, Any] | None:
+    """None for commits that are not ours: OPTIMIZE, VACUUM and SET TBLPROPERTIES carry no metadata."""
+    try:
+        values: Any = json.loads(text or "")
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) and values.pop("braid", None) == 1 else None
+
+
+def newest_commit(spark: "SparkSession", table: str) -> Commit | None:
+    """The newest commit of ingest, looking past everybody else's."""
+    return next((commit for _, commit in commits(spark, table)), None)
+
+
+def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
+    """(version, commit) of ingest, newest first."""
+    return described(spark, table, Commit.from_json)
+
+
+def described(
+    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None]
+) -> Iterator[tuple[int, Described]]:
+    """(version, commit) of one kind, newest first: the newest are read as files, and what lies behind them by Spark."""
+    storage = Storage(spark)
+    newest = newest_version(storage, table)
+    if newest is None:
+        return
+    for version in range(newest, max(newest - NEAR, -1), -1):
+        found = transaction(storage, table, version)
+        if found is None:
+            return
+        if (commit := parse(found.metadata)) is not None:
+            yield version, commit
+    yield from _further_back(spark, table, parse, max(newest - NEAR + 1, 0))
+
+
+def _further_back(
+    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None], below: int
+) -> Iterator[tuple[int, Described]]:
+    from delta.tables import DeltaTable
+
+    if below == 0:
+        return
+    history = DeltaTable.forPath(spark, table).history().select("version", "userMetadata")
+    for row in history.where(f"version < {below}").orderBy("version", ascending=False).collect():
+        if (commit := parse(row.userMetadata)) is not None:
+            yield row.version, commit
+
+
+def epoch_of(moment: datetime, length: timedelta) -> datetime:
+    """The start of the epoch in which a moment lies; epochs are counted from 1970 in UTC."""
+    zero = datetime(1970, 1, 1, tzinfo=UTC)
+    return zero + (moment - zero) // length * length
+
+
+def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
+    """The epoch of a commit made now: never before the last one, whatever the clock says."""
+    present = epoch_of(now, length)
+    return present if last is None else max(last, present)

@@ -1,0 +1,46 @@
+"""Ten minutes of messages about a match, in which a goal is scored after six; some phones are slow."""
+
+import random
+import re
+from datetime import UTC, datetime, timedelta
+
+from examples.stage.naive import (
+    Answer,
+    Event,
+    answer,
+    sliding,
+)
+
+BEGIN = datetime(2026, 3, 7, 18, tzinfo=UTC)
+GOAL = BEGIN + timedelta(minutes=6)
+TAGS = (
+    "final", "football", "live", "stadium", "referee", "home", "away", "var", "coffee", "weekend", "corner", "Penalty",
+)  # fmt: skip
+
+
+def messages(number: int, seed: int) -> list[Event]:
+    """In the order in which they come: one in ten is up to half a minute late."""
+    chance = random.Random(seed)
+    made = [_message(n, BEGIN + timedelta(minutes=10) * n / number, chance) for n in range(number)]
+    slow = [timedelta(seconds=chance.randrange(30)) * (chance.random() < 0.1) for _ in made]
+    return [
+        event for event, _ in sorted(zip(made, slow, strict=True), key=lambda one: one[0]["time"] + one[1])
+    ]
+
+
+def truth(events: list[Event]) -> Answer:
+    tagged = [
+        event | {"tag": tag}
+        for event in events
+        for tag in set(re.findall("#([a-z0-9_]+)", event["text"].lower()))
+    ]
+    every = sliding(timedelta(minutes=1), timedelta(seconds=5))
+    return answer(tagged, ["tag"], every, {"messages": len})
+
+
+def _message(number: int, time: datetime, chance: random.Random) -> Event:
+    weights = [1 / (rank + 1) for rank in range(len(TAGS))]
+    tags = chance.choices(TAGS, weights, k=chance.randrange(4))
+    excited = GOAL <= time < GOAL + timedelta(minutes=1)
+    text = " ".join(f"#{tag}" for tag in (*tags, *(("GOAL", "goal") if excited else ())))
+    return {"id": f"m{number}", "time": time, "text": f"what a match {text}".strip()}

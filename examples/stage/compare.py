@@ -1,0 +1,56 @@
+"""Whether the rows of a view are the true ones: exact numbers exactly, sketches within the error that they state."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from braid.define.view import View
+from braid.measures import Measure
+from braid.parity import FLOAT_TOLERANCE
+from examples.stage.checks import Check, text
+from examples.stage.naive import Answer
+from serving_layer.accuracy.explain.exact import bound_of
+
+
+def against_truth(name: str, view: View, found: Answer, true: Answer) -> Check:
+    """The rows of a view beside those of the naive answer."""
+    return _check(name, view.measures, found, true, approximately=True)
+
+
+def identical(name: str, view: View, found: Answer, other: Answer) -> Check:
+    """Two ways to the same rows: sketches too must say the same."""
+    return _check(name, view.measures, found, other, approximately=False)
+
+
+def _check(
+    name: str, measures: Mapping[str, Measure], found: Answer, true: Answer, approximately: bool
+) -> Check:
+    wrong = list(_wrong(measures, found, true, approximately))
+    says, wanted = f"{len(found.keys() | true.keys()) - len(wrong):,} rows equal", f"{len(true):,} rows"
+    if wrong:
+        says, wanted = (f"{words}\n{_row(side, wrong[0])}" for words, side in ((says, found), (wanted, true)))
+    return Check(name, not wrong and bool(true), says, wanted)
+
+
+def _wrong(
+    measures: Mapping[str, Measure], found: Answer, true: Answer, approximately: bool
+) -> Iterator[tuple[Any, ...]]:
+    for group in sorted(found.keys() | true.keys(), key=str):
+        mine, theirs = found.get(group, {}), true.get(group, {})
+        if not (mine and theirs) or not all(
+            _same(measure, mine[name], theirs[name], approximately) for name, measure in measures.items()
+        ):
+            yield group
+
+
+def _same(measure: Measure, mine: Any, theirs: Any, approximately: bool) -> bool:
+    bound = bound_of(measure) if approximately else None
+    if mine is None or theirs is None or not (bound or isinstance(mine, float)):
+        return bool(mine == theirs)
+    return math.isclose(mine, theirs, rel_tol=bound.relative if bound else FLOAT_TOLERANCE)
+
+
+def _row(side: Answer, group: tuple[Any, ...]) -> str:
+    numbers = side.get(group)
+    shown = "nothing" if numbers is None else ", ".join(f"{name} {text(n)}" for name, n in numbers.items())
+    return f"{', '.join(map(text, group))}: {shown}"

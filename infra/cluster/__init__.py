@@ -1,0 +1,1 @@
+"""A Spark standalone cluster on this machine: its files and its processes."""

@@ -1,0 +1,1 @@
+"""The embedded Kafka brokers: one node, or three as a cluster."""

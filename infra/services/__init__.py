@@ -1,0 +1,1 @@
+"""Processes that are started, found again, looked after and stopped."""

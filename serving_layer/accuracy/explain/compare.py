@@ -1,0 +1,145 @@
+"""Compares what is served of a view with a recompute of its log at the same cuts, and explains every difference."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from braid.define.names import suggest
+from braid.define.view import View
+from braid.deploy.versions import Version
+from braid.errors import BraidError
+from braid.log.events import view_events
+from braid.log.table import Log
+from braid.parity import why_not_comparable
+from braid.runtime.settings import Settings
+from serving_layer.accuracy.explain.batch import Batch
+from serving_layer.accuracy.explain.causes import UNEXPLAINED
+from serving_layer.accuracy.explain.copies import counted_copies
+from serving_layer.accuracy.explain.counterexample import smallest
+from serving_layer.accuracy.explain.errors import (
+    causes_of,
+    days_of,
+    errors_of,
+    totals,
+)
+from serving_layer.accuracy.explain.exact import exact_values
+from serving_layer.accuracy.explain.judge import judge
+from serving_layer.accuracy.explain.rows import copies, rows_of
+from serving_layer.accuracy.explain.standing import Standing, pinned_table, standing
+from serving_layer.accuracy.explain.ways import Computing, served, streamed_alone
+from serving_layer.accuracy.lateness.curves import completeness, lateness
+from serving_layer.accuracy.lateness.facts import facts
+from serving_layer.accuracy.lateness.reading import log_counts, narrow_rows, pinned_log
+from serving_layer.accuracy.lateness.served_when import served_when
+from serving_layer.accuracy.lateness.what_if import Outcome, what_if
+from serving_layer.accuracy.report.values import Comparison, Report, Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which days to compare, up to which cut, and the column that says when imported history really came."""
+
+    first: date | None = None
+    last: date | None = None
+    cut: datetime | None = None
+    arrival: str | None = None
+
+
+def compare(
+    spark: "SparkSession", settings: Settings, batch: Batch, today: View, version: Version, asked: Asked
+) -> Report:
+    """`today` is the definition as it is written now, `version` the one that is served."""
+    _require_arrival(version.view, asked.arrival)
+    known = standing(settings, version, batch, asked.cut, asked.first, asked.last)
+    log = Log(version.view.source, settings)
+    comparisons = [_compared(spark, settings, batch, today, known, "served")]
+    alone = known.stream_alone()
+    if alone is not None:
+        comparisons.append(_compared(spark, settings, batch, today, alone, "stream alone"))
+    brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
+    with (
+        narrow_rows(spark, batch, known, log, asked.arrival) as rows,
+        facts(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
+    ):
+        curves, late = completeness(timed), lateness(timed, version.view.patience)
+        others = what_if(timed)
+    return Report(
+        version.view.name, version.number, datetime.now(UTC), known.newest_cut, tuple(comparisons), curves, late,
+        others, _outcome(comparisons[0]), log_counts(spark, log, known), _notes(known, today), today.accuracy,
+    )  # fmt: skip
+
+
+def _compared(
+    spark: "SparkSession", settings: Settings, batch: Batch, today: View, known: Standing, side: Side
+) -> Comparison:
+    view, log = known.version.view, Log(known.version.view.source, settings)
+    rows = rows_of(spark, log, known)
+    again = copies(rows, view.source, known)
+    computing = Computing(spark, settings, batch, known, today, rows)
+    lookups = batch.lookups_at(known.newest_cut).table_of
+    right = computing.judged_by
+    ways = computing.ways(served(spark, known) if side == "served" else streamed_alone(spark, known), again)
+    right_events = view_events(right, batch.first_copies(rows, view.source), lookups)
+    exact = exact_values(right, right_events, ways.truth)
+    of_groups = counted_copies(view, rows, again, ways.streamed, lookups) if again is not None else None
+    judged = judge(view, right, ways, exact, of_groups)
+    frame = judged.frame.persist()
+    try:
+        judged = replace(judged, frame=frame)
+        counted, by_day = totals(judged)
+        causes = causes_of(judged)
+        unexplained = next((cause.groups for cause in causes if cause.name == UNEXPLAINED), 0)
+        return Comparison(
+            side=side,
+            groups=sum(counted[verdict] for verdict in ("equal", "different", "missing", "extra")),
+            **{name: counted[name] or 0 for name in ("equal", "different", "missing", "extra")},
+            **{name: counted[name] or 0 for name in ("events", "lost", "twice")},
+            numbers=errors_of(judged, right, counted),
+            days=days_of(judged, by_day, _cuts(known, by_day), today.accuracy),
+            causes=causes,
+            unexplained=unexplained,
+            counterexample=smallest(spark, judged, known, rows, lookups) if unexplained else None,
+        )
+    finally:
+        frame.unpersist()
+
+
+def _cuts(known: Standing, by_day: Iterable[date]) -> dict[date, datetime]:
+    """The days that have groups, or that were published without any; the log has others, of rejected records."""
+    found = set(by_day)
+    return {one.day: one.cut for one in known.days if one.day in found or one.through is not None}
+
+
+def _outcome(found: Comparison) -> Outcome:
+    """Braid itself, beside what others would have made of the same events."""
+    wrong = found.groups - found.equal
+    largest = max((one.largest_relative or 0.0 for one in found.numbers if one.name == "events"), default=0.0)
+    return Outcome(
+        "Braid", "every event on exactly one side of its day's cut", found.events, found.lost, found.twice,
+        found.groups, wrong, largest,
+    )  # fmt: skip
+
+
+def _notes(known: Standing, today: View) -> tuple[str, ...]:
+    notes = [f"{day} was not compared: {why}." for day, why in known.skipped.items()]
+    if reason := why_not_comparable(today, known.version.view):
+        notes.append(
+            f"The definition has changed ({reason}): the version that is served is compared with its own definition. "
+            "`braid plan` shows what would change."
+        )
+    return tuple(notes)
+
+
+def _require_arrival(view: View, column: str | None) -> None:
+    if column is None:
+        return
+    times = [name for name, kind in view.source.columns.items() if kind == "timestamp"]
+    if column not in times:
+        raise BraidError(
+            f"--arrival {column!r} is not a column of source {view.source.name!r} that holds times. "
+            f"{suggest(column, times, 'times')}"
+        )

@@ -1,0 +1,170 @@
+"""The same days computed in several ways: as they are served, as a batch would, and as the stream should have."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from braid.define.fingerprint import fingerprint, used_lookups
+from braid.define.schema import quote
+from braid.define.view import View
+from braid.log.events import TableOf, view_events
+from braid.log.table import Log
+from braid.merge.spark import base_states, beyond
+from braid.parity import why_not_comparable
+from braid.runtime.frames import timestamp
+from braid.runtime.settings import Settings
+from braid.states import state_columns
+from braid.states.spark import merge, prepare
+from braid.tables.view_tables import bounds, pinned
+from serving_layer.accuracy.explain.batch import Batch
+from serving_layer.accuracy.explain.looked_up import (
+    STRETCH,
+    Stretch,
+    numbered,
+    stretches,
+    table_at,
+    tail_commits,
+)
+from serving_layer.accuracy.explain.rows import Copies
+from serving_layer.accuracy.explain.standing import Standing, pinned_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Ways:
+    """States of the compared days by name.
+
+    `served` against `truth` is the comparison. `streamed` is what the log says that should be served, with all that is
+    known to differ; `deployed` and `looked_up` are the truth with one such thing as it is served, where it differs.
+    """
+
+    served: "DataFrame"
+    truth: "DataFrame"
+    streamed: "DataFrame"
+    deployed: "DataFrame | None" = None
+    looked_up: "DataFrame | None" = None
+
+
+@dataclass(frozen=True)
+class Computing:
+    """What is needed to compute a view's days again from rows of its log."""
+
+    spark: "SparkSession"
+    settings: Settings
+    batch: Batch
+    standing: Standing
+    today: View
+    rows: "DataFrame"
+
+    @property
+    def deployed(self) -> View:
+        return self.standing.version.view
+
+    @property
+    def definition_changed(self) -> bool:
+        """Whether the definition of today gives other numbers, in the same groups."""
+        return (
+            fingerprint(self.today) != self.standing.version.fingerprint
+            and why_not_comparable(self.today, self.deployed) is None
+        )
+
+    @property
+    def judged_by(self) -> View:
+        """The definition that is right: today's, unless its groups are others, which only a replay can make."""
+        return self.today if self.definition_changed else self.deployed
+
+    def ways(self, served: "DataFrame", copies: Copies | None) -> Ways:
+        firsts = self.batch.first_copies(self.rows, self.deployed.source)
+        truth = self._at_the_cuts(self.judged_by, firsts)
+        deployed = self._at_the_cuts(self.deployed, firsts) if self.definition_changed else None
+        plain = deployed if deployed is not None else truth
+        looked_up = self._as_looked_up(firsts) if used_lookups(self.deployed) else None
+        if copies is None:
+            return Ways(served, truth, plain if looked_up is None else looked_up, deployed, looked_up)
+        counted = self.rows.join(copies.left_out, on=["_partition", "_offset"], how="left_anti")
+        streamed = (
+            self._at_the_cuts(self.deployed, counted) if looked_up is None else self._as_looked_up(counted)
+        )
+        return Ways(served, truth, streamed, deployed, looked_up)
+
+    def _at_the_cuts(self, view: View, rows: "DataFrame") -> "DataFrame":
+        """As the batch layer does it: lookups as they were at each day's cut."""
+        from pyspark.sql import functions as F
+
+        parts = [
+            prepare(
+                view,
+                view_events(view, rows.where(F.col("day").isin(days)), self.batch.lookups_at(cut).table_of),
+            )
+            for cut, days in self.standing.cuts.items()
+        ]
+        return _union(parts)
+
+    def _as_looked_up(self, rows: "DataFrame") -> "DataFrame":
+        """Each event joined to the versions that its publish, or its batch of the stream, had read."""
+        view, tail = self.deployed, pinned_table(self.standing.tables.tail)
+        known = stretches(tail_commits(tail)) if tail is not None else []
+        numbered_rows = numbered(self.spark, Log(view.source, self.settings), rows, known)
+        parts = [
+            prepare(view, view_events(view, numbered_rows.where(where), of))
+            for where, of in self._readings(known)
+        ]
+        return merge(view, _union(parts))
+
+    def _readings(self, known: Sequence[Stretch]) -> Iterator[tuple[str, TableOf]]:
+        published = {one.deduplicated for one in self.standing.days if one.deduplicated is not None}
+        in_base = []
+        for cut in sorted(published):
+            days = ", ".join(f"date'{one.day}'" for one in self.standing.days if one.deduplicated == cut)
+            in_base.append(f"(day in ({days}) and _epoch <= {timestamp(cut)})")
+            yield in_base[-1], self.batch.lookups_at(cut).table_of
+        rest = f"not ({' or '.join(in_base) or 'false'})"
+        for number, stretch in enumerate(known):
+            of = table_at(self.spark, self.settings, stretch.versions)
+            yield f"{rest} and {STRETCH} = {number}", of
+        if not known:
+            yield rest, self.batch.lookups_at(self.standing.newest_cut).table_of
+
+
+def served(spark: "SparkSession", standing: Standing) -> "DataFrame":
+    """What a reader gets: the base of each day, and the tail beyond it."""
+    from pyspark.sql import functions as F
+
+    view, days = standing.version.view, [one.day for one in standing.days]
+    through = {one.day: one.through for one in standing.days if one.through is not None}
+    parts = []
+    if standing.base_version is not None:
+        base = pinned(spark, standing.tables.base, standing.base_version)
+        parts.append(base_states(view, base.where(F.col("day").isin(days))).select(*_columns(view)))
+    if standing.limit is not None:
+        tail = _tail(spark, standing, dict.fromkeys(days, standing.limit))
+        parts.append(beyond(tail, through).select(*_columns(view)))
+    return merge(view, _union(parts))
+
+
+def streamed_alone(spark: "SparkSession", standing: Standing) -> "DataFrame":
+    """What a reader would get if nothing had been published: the tail."""
+    view = standing.version.view
+    tail = _tail(spark, standing, {one.day: one.cut for one in standing.days})
+    return merge(view, tail.select(*_columns(view)))
+
+
+def _tail(spark: "SparkSession", standing: Standing, cuts: Mapping[date, datetime]) -> "DataFrame":
+    """The tail's rows of days up to their cuts."""
+    limits: dict[datetime, list[str]] = {}
+    for day, cut in cuts.items():
+        limits.setdefault(cut, []).append(f"date'{day}'")
+    where = (f"(epoch <= {timestamp(cut)} and day in ({', '.join(days)}))" for cut, days in limits.items())
+    return pinned(spark, standing.tables.tail, standing.tail_version).where(" or ".join(where))
+
+
+def _columns(view: View) -> list[str]:
+    return ["day", *bounds(view), *map(quote, (*view.keys, *state_columns(view)))]
+
+
+def _union(parts: "list[DataFrame]") -> "DataFrame":
+    return reduce(lambda one, other: one.unionByName(other), parts)

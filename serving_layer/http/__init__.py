@@ -1,0 +1,1 @@
+"""The HTTP API: routes, access, errors, formats and live events."""

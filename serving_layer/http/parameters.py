@@ -1,0 +1,52 @@
+"""A question as it comes in a URL: every parameter is known or refused, so that a slip is no wrong number."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi import Request as HttpRequest
+
+from braid.define.names import suggest
+from braid.define.view import View
+from serving_layer.answer.request import Request, RequestError, parse_request
+
+# What a page holds unless it is said, and at most.
+ROWS, MOST_ROWS = 1_000, 100_000
+OF_EVERY_QUESTION = ("start", "end", "where", "group", "grain", "order", "limit", "offset")
+
+
+def asked(view: View, given: Mapping[str, Any], http: HttpRequest, more: Iterable[str] = ()) -> Request:
+    """The request that the parameters make: `given` are those that the route names, keys stand for themselves."""
+    known = (*OF_EVERY_QUESTION, *more)
+    conditions: list[str] = list(given.get("where") or ())
+    for name, value in http.query_params.multi_items():
+        if name in known or name == "token":
+            continue
+        if name not in view.keys:
+            raise RequestError(
+                f"{name!r} is no parameter of this question and no key of view {view.name!r}. "
+                f"{suggest(name, [*view.keys, *known], 'parameters and keys')}",
+                name,
+            )
+        conditions.append(f"{name}={value}")
+    limit = given.get("limit")
+    if limit is not None and limit > MOST_ROWS:
+        raise RequestError(
+            f"limit {limit} is more than the {MOST_ROWS:,} rows that a page may have.", "limit"
+        )
+    texts = {name: given.get(name) for name in ("start", "end", "group", "grain", "order")}
+    return parse_request(
+        view,
+        where=conditions,
+        limit=ROWS if limit is None else limit,
+        offset=given.get("offset") or 0,
+        **texts,
+    )
+
+
+def matches(request: Request, row: Mapping[str, Any]) -> bool:
+    """Whether a row that is plain data has the keys that are asked for."""
+    return all(_is_one_of(row[key], wanted) for key, wanted in request.where.items())
+
+
+def _is_one_of(value: Any, wanted: Sequence[str | None]) -> bool:
+    return any(value is None if text is None else str(value) == text for text in wanted)

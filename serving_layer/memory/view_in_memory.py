@@ -1,0 +1,290 @@
+"""A view held in memory at one moment: its base by day, its tail in pieces, and any part of both as a snapshot."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.define.view import View
+from braid.define.windows import (
+    DAY,
+    HOUR,
+    AllTime,
+    Fixed,
+    Window,
+)
+from braid.deploy.store import Version
+from braid.states import arrow
+from braid.states.arrow import INSTANT
+from braid.states.calendar import pane_start
+from braid.tables.commits import TailCommit
+from braid.tables.delta_rs import Pinned
+from serving_layer.answer.numbers import with_late
+from serving_layer.answer.reader import (
+    Snapshot,
+    base_columns,
+    tail_columns,
+    uncovered,
+)
+from serving_layer.answer.scope import EVERYTHING, Scope, typed
+from serving_layer.memory.blocks import Block
+from serving_layer.memory.budget import Memory
+
+# So many pieces of a tail of one size become one of the next: few pieces, and none is written anew often.
+PIECES = 8
+# Days are also kept as states of these lengths, so that a long range is read from few rows.
+LEVELS = (DAY, HOUR)
+
+Wanted = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of the tail that came with some commits; PIECES of one tier make one of the next."""
+
+    tier: int
+    block: Block
+
+
+@dataclass(frozen=True)
+class Held:
+    """One version's tables at one moment. Values of another moment share with it what has not changed."""
+
+    version: Version
+    memory: Memory
+    tail_pinned: Pinned
+    tail_version: int
+    pieces: tuple[Piece, ...]
+    mark: TailCommit | None
+    base: Pinned | None
+    files: Mapping[date, tuple[str, ...]]
+    rows: Mapping[date, int]
+    through: Mapping[date, datetime]
+
+    @property
+    def view(self) -> View:
+        return self.version.view
+
+    @property
+    def base_version(self) -> int | None:
+        return None if self.base is None else self.base.version
+
+    @property
+    def tail_bytes(self) -> int:
+        return sum(piece.block.nbytes for piece in self.pieces)
+
+    def windows(self, scope: Scope, window: Window) -> Snapshot:
+        return self.snapshot(scope, level_of(self.view, window))
+
+    def whole(self, scope: Scope) -> Snapshot:
+        """Whole days are read as days."""
+        days, edges = whole_days(self.view, scope)
+        level = DAY if days and isinstance(self.view.window, Fixed) and self.view.window.pane < DAY else None
+        parts = [self.snapshot(days, level)] if days else []
+        parts += [self.snapshot(edge) for edge in edges]
+        return replace(
+            parts[0],
+            tail=pa.concat_tables([part.tail for part in parts]),
+            base=pa.concat_tables([part.base for part in parts]),
+            through={day: cut for part in parts for day, cut in part.through.items()},
+        )
+
+    def snapshot(self, scope: Scope = EVERYTHING, level: timedelta | None = None) -> Snapshot:
+        """The part that a question needs; with a level, the base in panes of that length."""
+        return self.part([scope], self.wanted(scope), level)
+
+    def part(self, scopes: Sequence[Scope], wanted: Wanted, level: timedelta | None = None) -> Snapshot:
+        """The rows of several stretches of time that do not overlap, and of some keys."""
+        base = [
+            block.states(scope.since, scope.until, wanted)
+            for scope in scopes
+            for block in self._blocks(scope, level)
+            if block.count(scope.since, scope.until)
+        ]
+        tail = [
+            piece.block.states(scope.since, scope.until, wanted)
+            for scope in scopes
+            for piece in self.pieces
+            if piece.block.count(scope.since, scope.until)
+        ]
+        return Snapshot(
+            self.version,
+            self.tail_version,
+            self.base_version,
+            pa.concat_tables([self._nothing(tail_columns(self.view)), *tail], promote_options="permissive"),
+            pa.concat_tables([self._nothing(base_columns(self.view)), *base], promote_options="permissive"),
+            {day: self.through[day] for scope in scopes for day in self.days(scope) if day in self.through},
+            self.mark,
+        )
+
+    def cost(self, scope: Scope, level: timedelta | None = None) -> int:
+        """About how many states a question merges, whatever their keys, without reading any."""
+        tail = sum(piece.block.count(scope.since, scope.until) for piece in self.pieces)
+        return tail + sum(self._cost_of_day(day, scope, level) for day in self.days(scope))
+
+    def levels(self) -> list[timedelta]:
+        """The lengths that the base's days are also kept in."""
+        window = self.view.window
+        return [level for level in LEVELS if isinstance(window, Fixed) and window.pane < level]
+
+    def wanted(self, scope: Scope) -> dict[str, pa.Array]:
+        """The values of keys that a question names, in the type that they have in the tables."""
+        schema, zone = self.tail_pinned.schema, self.view.source.zone
+        found = {}
+        for key, texts in scope.keys.items():
+            kind = schema.field(key).type
+            values = [None if text is None else typed(text, kind, key, zone).as_py() for text in texts]
+            found[key] = pa.array(values, kind)
+        return found
+
+    def days(self, scope: Scope = EVERYTHING) -> list[date]:
+        """The days of the base whose rows may be in the scope."""
+        first, last = scope.days(self.view.source.zone)
+        return sorted(
+            day for day in self.files if (first is None or day >= first) and (last is None or day <= last)
+        )
+
+    def tail_days(self) -> set[date]:
+        """The days of which the tail has events."""
+        return {day for piece in self.pieces for day in piece.block.values("day")}
+
+    def block(self, day: date, level: timedelta | None = None) -> Block:
+        """A day of the base; content decides its name, so that a day that is published anew is another block."""
+        load = partial(self._load, day) if level is None else partial(self._rolled, day, level)
+        return self.memory.block(self._name(day, level), load)
+
+    def with_commit(self, version: int, rows: pa.Table | None, mark: TailCommit | None) -> "Held":
+        """After one more commit of the tail."""
+        pieces = self.pieces
+        if rows is not None and len(rows):
+            pieces = settled(self.view, (*pieces, Piece(0, Block(rows))))
+        return replace(self, tail_version=version, pieces=pieces, mark=mark or self.mark)
+
+    def with_base(self, base: Pinned, changed: Iterable[date]) -> "Held":
+        """After a publish of some days: rows of the tail that they cover leave it."""
+        days = pa.array(list(changed), pa.date32())
+        files = files_of(base)
+        kept = {day: cut for day, cut in self.through.items() if day in files}
+        through = kept | base.throughs(pc.field("day").isin(days))
+        pieces = tuple(
+            piece if len(rows) == len(piece.block) else Piece(piece.tier, Block(rows))
+            for piece in self.pieces
+            if len(rows := uncovered(piece.block.states(), through))
+        )
+        rows = {day: count for day, count in self.rows.items() if self.files.get(day) == files.get(day)}
+        rows |= rows_by_day(base, [day for day in files if day not in rows])
+        return replace(self, base=base, files=files, rows=rows, through=through, pieces=pieces)
+
+    def _name(self, day: date, level: timedelta | None) -> Hashable:
+        return self.version.view.name, self.version.number, self.files[day], level
+
+    def _cost_of_day(self, day: date, scope: Scope, level: timedelta | None) -> int:
+        block = self.memory.find(self._name(day, level))
+        if block is not None:
+            return block.count(scope.since, scope.until)
+        # A day that is not in memory is about as large as its files say, and smaller in longer panes.
+        rows, window = self.rows.get(day, 0), self.view.window
+        return int(rows * (window.pane / level)) if level and isinstance(window, Fixed) else rows
+
+    def _blocks(self, scope: Scope, level: timedelta | None) -> list[Block]:
+        return [self.block(day, level) for day in self.days(scope)]
+
+    def _load(self, day: date) -> Block:
+        if self.base is None:
+            raise LookupError(day)
+        where = pc.field("day") == pa.scalar(day, pa.date32())
+        return Block(self.base.rows(base_columns(self.view), where))
+
+    def _rolled(self, day: date, level: timedelta) -> Block:
+        return Block(rolled(self.view, self.block(day).states(), level))
+
+    def _nothing(self, columns: Iterable[str]) -> pa.Table:
+        return self.tail_pinned.schema.empty_table().select(list(columns))
+
+
+def hold(version: Version, memory: Memory, tail: Pinned, base: Pinned | None) -> Held:
+    """What the tables hold now: all of the tail, and of the base where its days are."""
+    through = {} if base is None else base.throughs()
+    files = {} if base is None else files_of(base)
+    rows = uncovered(tail.rows(tail_columns(version.view)), through)
+    pieces = (Piece(_tier(len(rows)), Block(rows)),) if len(rows) else ()
+    sizes = {} if base is None else rows_by_day(base, files)
+    return Held(version, memory, tail, tail.version, pieces, tail.mark(), base, files, sizes, through)
+
+
+def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:
+    by_day: dict[date, list[str]] = {}
+    for file, day in base.files_by_day().items():
+        by_day.setdefault(day, []).append(file)
+    return {day: tuple(sorted(files)) for day, files in by_day.items()}
+
+
+def rows_by_day(base: Pinned, days: Iterable[date]) -> dict[date, int]:
+    """From the files' own footers: no row is read."""
+    found: dict[date, int] = {}
+    wanted = pc.field("day").isin(pa.array(list(days), pa.date32()))
+    for day, part in base.parts(wanted):
+        found[day] = found.get(day, 0) + part.count_rows()
+    return found
+
+
+def level_of(view: View, window: Window) -> timedelta | None:
+    """The longest panes that these windows can be read from, where those are longer than the view's own."""
+    if not isinstance(view.window, Fixed) or not isinstance(window, Fixed):
+        return None
+    fitting = (level for level in LEVELS if not window.every % level and level > view.window.pane)
+    return next(fitting, None)
+
+
+def rolled(view: View, states: pa.Table, level: timedelta) -> pa.Table:
+    """The same events as states of longer panes."""
+    panes = states["pane"].cast(INSTANT).combine_chunks().dictionary_encode()
+    panes = panes if isinstance(panes, pa.DictionaryArray) else panes.chunk(0)
+    starts = [pane_start(pane, level, view.source.zone) for pane in panes.dictionary.to_pylist()]
+    longer = pa.array(starts, INSTANT).take(panes.indices)
+    place = states.schema.get_field_index("pane")
+    states = states.set_column(
+        place, states.schema.field(place), longer.cast(states.schema.field(place).type)
+    )
+    return arrow.merge(with_late(view), states).select(base_columns(view))
+
+
+def settled(view: View, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Pieces of one tier are merged into one of the next when there are enough of them."""
+    tier = pieces[-1].tier
+    alike = [piece for piece in pieces if piece.tier == tier]
+    if len(alike) < PIECES:
+        return pieces
+    others = tuple(piece for piece in pieces if piece.tier != tier)
+    rows = pa.concat_tables([piece.block.states() for piece in alike], promote_options="permissive")
+    merged = arrow.merge(with_late(view), rows, by=("epoch", "day")).select(tail_columns(view))
+    return settled(view, (*others, Piece(tier + 1, Block(merged))))
+
+
+def whole_days(view: View, scope: Scope) -> tuple[Scope | None, tuple[Scope, ...]]:
+    """The local days that lie wholly in a range, as one scope, and what is left of it at either side."""
+    if isinstance(view.window, AllTime) or not isinstance(view.window, Fixed):
+        return None, (scope,)
+    zone = view.source.zone
+    first = scope.since and pane_start(scope.since - timedelta.resolution, DAY, zone) + DAY + HOUR * 3
+    first = first and pane_start(first, DAY, zone)
+    last = scope.until and pane_start(scope.until, DAY, zone)
+    if first and last and last <= first:
+        return None, (scope,)
+    edges = []
+    if scope.since and first and scope.since < first:
+        edges.append(replace(scope, until=first))
+    if scope.until and last and last < scope.until:
+        edges.append(replace(scope, since=last))
+    return replace(scope, since=first, until=last), tuple(edges)
+
+
+def _tier(rows: int) -> int:
+    """A tail that is read at once is as large as so many commits would have made it."""
+    tier = 0
+    while rows > 1000 * PIECES**tier:
+        tier += 1
+    return tier

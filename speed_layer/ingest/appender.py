@@ -1,0 +1,189 @@
+"""Appends micro-batches to a log, each exactly once, and keeps its epochs moving when nothing arrives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from braid.errors import BraidError
+from braid.log.events import log_schema
+from braid.log.table import Log
+from braid.runtime.frames import no_rows, timestamp
+from braid.runtime.logging import Log as Logger
+from braid.tables.commits import Commit, newest_commit, next_epoch
+from speed_layer.jobs.checkpoint import Plan
+from speed_layer.jobs.writer import BatchWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = Logger("ingest")
+
+# All who use a table in one process share what Delta knows of it. A stream that looks at the log in the moment between
+# a commit and Delta's note about it puts one without totals in its place, and the next commit counts the whole table
+# anew: three jobs more, at every commit. Whoever names a setting of the file system, any, is given a Delta of its own.
+APART = {"fs.braid.writer": "ingest"}
+# Up to this many records one task is faster than several.
+SMALL = 10_000
+
+
+class ClockWentBack(Exception):
+    """Ends a micro-batch before anything is written; the next start knows the later time."""
+
+
+@dataclass
+class Counted:
+    """What the engine tells of a finished micro-batch."""
+
+    duplicates: int
+    unknown_fields: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Appender(BatchWriter):
+    """The only writer of one log. `last` is the newest commit."""
+
+    log: Log
+    clock: Callable[[], datetime]
+    counted: Callable[[int], Counted | None]
+    replaces: str | None = None
+    last: Commit | None = None
+    floor: datetime = field(init=False)
+    # The batch of this start whose count is still to come: the engine gives it when it has finished the batch.
+    _awaited: int | None = None
+
+    def begin(self) -> None:
+        """Looks up, once per start of the query, what is already in the log."""
+        self.last, self._awaited = newest_commit(self.spark, self.log.table), None
+        self.floor = self.last.clock if self.last else self.log.source.earliest
+
+    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+        """A batch that is in the log already is only run through, to advance the state."""
+        before, self._plan = self._plan or self._plan_before(batch), plan
+        if self._is_committed(query, batch, plan):
+            _run_through(rows)
+            return
+        if before is not None and plan.ends == before.ends:
+            # Spark planned this batch only to advance its watermark: there is nothing to append.
+            _run_through(rows)
+            return
+        self._refuse_old_clock(plan)
+        commit = self._next(query, batch, plan)
+        self._write(rows.coalesce(1) if self._is_small(commit) else rows, commit)
+        self._awaited = batch
+        logger.debug("batch committed", source=self.log.source.name, batch=batch, epoch=commit.epoch)
+
+    def beat(self) -> bool:
+        """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
+        with self.lock:
+            if self.last is None or self.in_doubt or self._is_being_counted(self.last):
+                return False
+            epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
+            if epoch == self.last.epoch:
+                return False
+            self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+            return True
+
+    def close_epoch(self) -> None:
+        """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
+        with self.lock:
+            if self.last is not None and not self.last.beat and not self.in_doubt:
+                epoch = self.last.epoch + self.log.settings.epoch
+                self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+
+    def _plan_before(self, batch: int) -> Plan | None:
+        return self.checkpoint.plan(batch - 1) if batch > 0 else None
+
+    def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
+        last = self.last
+        if last is None or last.query != query:
+            self._refuse_stranger(query)
+            return False
+        if batch > last.batch:
+            return False
+        if batch < last.batch or plan.kafka_end(self.log.source.kafka_topic) != last.end:
+            raise BraidError(
+                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
+                f"{last.batch}): it would be read twice. {self.checkpoint.mend}"
+            )
+        return True
+
+    def _refuse_stranger(self, query: str) -> None:
+        if self.last is not None and self.last.query not in (query, self.replaces):
+            raise BraidError(
+                f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
+                f"{self.last.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
+            )
+
+    def _refuse_old_clock(self, plan: Plan) -> None:
+        """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""
+        if self.last is not None and max(plan.clock, self.floor) < self.last.clock - self.log.source.horizon:
+            raise ClockWentBack(f"the clock went back from {self.last.clock} to {plan.clock}")
+
+    def _next(self, query: str, batch: int, plan: Plan) -> Commit:
+        topic = self.log.source.kafka_topic
+        end = plan.kafka_end(topic)
+        known = self.last.start if self.last else {}
+        first = {} if known.keys() >= end.keys() else self.checkpoint.first_offsets(topic)
+        start = {partition: known.get(partition, max(0, first.get(partition, 0))) for partition in end}
+        epoch = next_epoch(self.last.epoch if self.last else None, self.clock(), self.log.settings.epoch)
+        settled = self._settled() if self.last else None
+        return Commit(
+            query=query, batch=batch, epoch=epoch, start=start, end=end,
+            clock=max(plan.clock, settled.clock) if settled else plan.clock,
+            duplicates=settled.duplicates if settled else 0,
+            uncounted=settled.uncounted if settled else 0,
+            unknown_fields=settled.unknown_fields if settled else (),
+        )  # fmt: skip
+
+    def _is_small(self, commit: Commit) -> bool:
+        """Whether one task and one file are faster than one for each of Kafka's partitions.
+
+        Not where ids are remembered: their state has its own tasks, which are not to be run in one.
+        """
+        if self.log.source.event_id is not None or not commit.end:
+            return False
+        begun = sum(commit.start.values()) if self.last is None else sum(self.last.end.values())
+        return sum(commit.end.values()) - begun <= SMALL
+
+    def _is_being_counted(self, last: Commit) -> bool:
+        """A beat right after a batch would say that its count is lost, and it is only a moment away."""
+        return not last.beat and last.batch == self._awaited and self.counted(last.batch) is None
+
+    def _settled(self) -> Commit:
+        """The last commit with what the engine has counted of its batch since; a count that a crash took is said."""
+        assert self.last is not None
+        if self.last.beat:
+            return self.last
+        count = self.counted(self.last.batch)
+        if count is None:
+            return replace(self.last, uncounted=self.last.uncounted + 1)
+        fields = sorted({*self.last.unknown_fields, *count.unknown_fields})
+        return replace(
+            self.last, duplicates=self.last.duplicates + count.duplicates, unknown_fields=tuple(fields)
+        )
+
+    def _write(self, rows: "DataFrame", commit: Commit) -> None:
+        from pyspark.sql import functions as F
+
+        # Delta finds columns by their names: to put them in order would only cost time.
+        writer = (
+            rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta").options(**APART)
+        )
+        writer = writer.mode("append").option("userMetadata", commit.to_json())
+        if self.log.settings.strict and not commit.beat:
+            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
+        with self.committing():
+            writer.save(self.log.table)
+        self.last = commit
+        self.batches += not commit.beat
+
+    def _nothing(self) -> "DataFrame":
+        return no_rows(self.spark, log_schema(self.log.source))
+
+    _plan: Plan | None = None
+
+
+def _run_through(rows: "DataFrame") -> Any:
+    """A batch that is not written must still run: its state would lack a version otherwise."""
+    rows.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,210 @@
+"""The ingest job: from Kafka or a folder into each source's log, every record exactly once."""
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from braid.define.source import Source
+from braid.errors import BraidError
+from braid.log import table as logs
+from braid.log.table import Log
+from braid.runtime.logging import Log as Logger
+from braid.runtime.settings import Settings
+from braid.runtime.status import QueryStatus
+from braid.tables.storage import Storage
+from speed_layer import recovery
+from speed_layer.ingest import dedup, records
+from speed_layer.ingest.appender import Appender, Counted
+from speed_layer.ingest.parse import parse, unknown_fields
+from speed_layer.ingest.topics import require_topic
+from speed_layer.jobs.checkpoint import Checkpoint
+from speed_layer.jobs.job import Job, first_line, utc_now
+from speed_layer.jobs.runner import Runner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = Logger("ingest")
+
+DRIFT = "drift"
+# More often than people can see is of no use to anybody.
+ALONE = timedelta(milliseconds=500)
+
+
+@dataclass
+class IngestJob(Job):
+    """The ingest of one source, beside so many streams."""
+
+    source: Source = field(kw_only=True)
+    streams: int = 0
+    appender: Appender | None = None
+    counting: "StreamingQuery | None" = None
+
+    @property
+    def log(self) -> Log:
+        return Log(self.source, self.settings)
+
+    @property
+    def name(self) -> str:
+        return f"ingest {self.source.name}"
+
+    @property
+    def definition(self) -> Source:
+        return self.source
+
+    @property
+    def writer(self) -> Appender | None:
+        return self.appender
+
+    def start(self, once: bool) -> None:
+        """The query goes on from where the log ends."""
+        source, settings = self.source, self.log.settings
+        if source.kafka_topic:
+            require_topic(source, settings)
+        else:
+            records.folder_of(source)
+        logs.create(self.spark, self.log)
+        storage = Storage(self.spark)
+        storage.make_folder(self.log.inbox)
+        checkpoint = Checkpoint(storage, self.log.checkpoint, recovery.advice(source))
+        checkpoint.verify()
+        takeover = recovery.takeover(storage, self.log)
+        appender = Appender(
+            spark=self.spark, checkpoint=checkpoint, log=self.log, clock=self.clock, counted=self._counted,
+            replaces=takeover.replaces if takeover else None,
+        )  # fmt: skip
+        appender.begin()
+        recovery.refuse_lost_checkpoint(self.log, checkpoint, appender.last, takeover)
+        self.appender = appender
+        self._tune_parquet()
+        rows = self._plan(appender, takeover)
+        writer = rows.writeStream.queryName(self.name).foreachBatch(appender.append)
+        writer = writer.option("checkpointLocation", self.log.checkpoint)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        else:
+            pause = interval(settings.trigger, self.streams, self.spark.sparkContext.defaultParallelism)
+            writer = writer.trigger(processingTime=f"{pause.total_seconds()} seconds")
+        self.query = writer.start()
+        # Asked for its counts also after it has ended.
+        self.counting = self.query
+        logger.info("ingest started", source=source.name, log=self.log.table)
+
+    def _tune_parquet(self) -> None:
+        """Values that hardly repeat are not worth a dictionary: building one takes a fifth of the writing."""
+        hadoop = self.spark._jsc.hadoopConfiguration()
+        for column in ("_offset", self.source.event_id):
+            hadoop.set(f"parquet.enable.dictionary#{column}", "false")
+
+    def _plan(self, appender: Appender, takeover: "recovery.Takeover | None") -> "DataFrame":
+        start = recovery.starting_positions(self.log, takeover)
+        arriving = records.stream(self.spark, self.log, start)
+        if drift := unknown_fields(self.source):
+            arriving = arriving.observe(DRIFT, *drift)
+        return dedup.drop_duplicates(self.source, parse(self.source, arriving), appender.floor)
+
+    def _counted(self, batch: int) -> Counted | None:
+        """What the engine says of a batch that this very query has finished; None if a crash took it along."""
+        if self.counting is None:
+            return None
+        for progress in reversed(self.counting._jsq.recentProgress()):
+            if progress.batchId() == batch and progress.durationMs().containsKey("addBatch"):
+                operators = progress.stateOperators()
+                dropped = operators[0].customMetrics().get("numDroppedDuplicateRows") if len(operators) else 0
+                observed: Any = progress.observedMetrics().get(DRIFT)
+                found = [observed.get(i) for i in range(observed.size())] if observed is not None else []
+                names = {name for text in found if text for name in text.split("\u0000")}
+                if names - set(self._known_fields()):
+                    logger.warning("unknown fields", source=self.source.name, fields=sorted(names))
+                return Counted(int(dropped or 0), tuple(names))
+        return None
+
+    def _known_fields(self) -> tuple[str, ...]:
+        last = self.appender.last if self.appender else None
+        return last.unknown_fields if last else ()
+
+    def tend(self) -> None:
+        """An idle source's epochs are closed all the same."""
+        assert self.appender is not None
+        self.appender.beat()
+
+    def finish(self, once: bool) -> None:
+        """All that was ingested can be cut, also when ingest does not run."""
+        if self.appender is not None:
+            self.appender.close_epoch()
+
+    def explain(self, failure: Exception) -> Exception:
+        text = str(failure)
+        if any(
+            word in text for word in ("state store", "StateStore", "checkpoint location", self.log.checkpoint)
+        ):
+            return BraidError(
+                f"the checkpoint of source {self.source.name!r} cannot be used: {first_line(failure)}. "
+                f"{recovery.advice(self.source)}"
+            )
+        return RuntimeError(first_line(failure))
+
+    def status(self) -> QueryStatus:
+        progress, last = self.progress(), self.appender.last if self.appender else None
+        operators = progress.get("stateOperators", [])
+        return QueryStatus(
+            name=self.name, kind="ingest", source=self.source.name,
+            state="retrying" if self.error else "running" if self.query else "starting",
+            error=str(self.error) if self.error else None, retry_in=self.retry_in,
+            batch=last.batch if last else None,
+            rows_per_second=progress.get("processedRowsPerSecond"),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution"),
+            lag_events=_behind_kafka(progress),
+            events=sum(last.end.values()) - sum(last.start.values()) if last else 0,
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators) if operators else None,
+            epoch=last.epoch if last else None,
+        )  # fmt: skip
+
+
+def ingest(
+    spark: "SparkSession",
+    sources: Sequence[Source],
+    settings: Settings,
+    *,
+    once: bool = False,
+    stop: threading.Event | None = None,
+    clock: Callable[[], datetime] = utc_now,
+) -> None:
+    """Runs until all has been read (`once`) or until `stop` is set."""
+    runner = Runner(
+        spark, settings, "ingest", lambda: ingest_jobs(spark, sources, settings, clock), once=once
+    )
+    runner.run(stop or threading.Event())
+
+
+def ingest_jobs(
+    spark: "SparkSession",
+    sources: Sequence[Source],
+    settings: Settings,
+    clock: Callable[[], datetime] = utc_now,
+    streams: int = 0,
+) -> list[IngestJob]:
+    return [IngestJob(spark, settings, clock, source=source, streams=streams) for source in sources]
+
+
+def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:
+    """How often ingest commits, unless somebody asked for something else.
+
+    Every commit is a micro-batch of each stream. Where streams share a core, commits that come faster than they can
+    be taken make ingest and all streams wait for each other, and numbers are fresher with fewer of them.
+    """
+    return ALONE * max(1, math.ceil(streams / cores)) if asked is None else asked
+
+
+def _behind_kafka(progress: dict[str, Any]) -> int | None:
+    """How many records the broker had that the newest batch did not read; files have no such number."""
+    behind = [
+        int(source["metrics"]["avgOffsetsBehindLatest"].split(".")[0])
+        for source in progress.get("sources", [])
+        if "avgOffsetsBehindLatest" in source.get("metrics", {})
+    ]
+    return sum(behind) if behind else None

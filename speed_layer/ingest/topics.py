@@ -1,0 +1,48 @@
+"""Asks the broker what a client can ask it, and says clearly when it does not answer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from braid.define.source import Source
+from braid.errors import NotYet
+from braid.runtime import kafka
+from braid.runtime.settings import Settings
+
+TIMEOUT_MS = 10_000
+
+
+@contextmanager
+def _consumer(settings: Settings) -> Iterator[Any]:
+    from kafka import KafkaConsumer
+
+    with kafka.client(settings, KafkaConsumer, TIMEOUT_MS, enable_auto_commit=False) as consumer:
+        yield consumer
+
+
+def require_topic(source: Source, settings: Settings) -> list[int]:
+    """The partitions of the source's topic; a topic that is not there is refused."""
+    with _consumer(settings) as consumer:
+        partitions = consumer.partitions_for_topic(source.kafka_topic)
+        if not partitions:
+            topics = sorted(name for name in consumer.topics() if not name.startswith("__"))
+            known = f"the topics are: {', '.join(topics[:20])}" if topics else "it has no topics yet"
+            raise NotYet(
+                f"source {source.name!r}: the broker on {settings.bootstrap} has no topic {source.kafka_topic!r}; "
+                f"{known}. Create it (producers do: `braid produce`), or mend kafka_topic."
+            )
+        return sorted(partitions)
+
+
+def offsets(source: Source, settings: Settings) -> tuple[dict[str, int], dict[str, int]]:
+    """(first, next) offset that the broker holds, per partition."""
+    from kafka import TopicPartition
+
+    partitions = require_topic(source, settings)
+    with _consumer(settings) as consumer:
+        places = [TopicPartition(source.kafka_topic, partition) for partition in partitions]
+        first, after = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    return (
+        {str(place.partition): first[place] for place in places},
+        {str(place.partition): after[place] for place in places},
+    )

@@ -1,0 +1,85 @@
+"""One driver at a time: a second one on the same job is refused, a dying one is waited for.
+
+The lock is held by this Python process. But its JVM, which does the writing, can outlive it by half a second after
+a `kill -9`; so the JVM is written into the lock file, and a successor waits until that one is gone too.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from braid.errors import BraidError
+from braid.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PATIENCE = 60.0
+
+
+@contextmanager
+def only_driver(
+    spark: "SparkSession", settings: Settings, job: str, patience: float = PATIENCE
+) -> Iterator[None]:
+    """Holds the job for as long as the block runs. A shared BRAID_HOME has no such lock: use the strict setting."""
+    if not settings.home_is_local:
+        yield
+        return
+    file = settings.local_home() / "drivers" / job
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BraidError(
+                f"{job} runs already ({_holder(file)}): two at once would count twice. Stop that one first."
+            ) from None
+        _wait_for_the_old_one(file, job, patience)
+        jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+        file.write_text(
+            json.dumps({"jvm": jvm, "born": psutil.Process(jvm).create_time(), "python": os.getpid()})
+        )
+        yield
+        # Reached only when the block ends well: its JVM lives on, and writes here no more.
+        file.write_text("")
+
+
+def is_driven(settings: Settings, job: str) -> bool:
+    """Whether some process holds the job now."""
+    file = settings.local_home() / "drivers" / job if settings.home_is_local else None
+    if file is None or not file.exists():
+        return False
+    with file.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _holder(file: Path) -> str:
+    try:
+        return f"process {json.loads(file.read_text())['python']}"
+    except (ValueError, KeyError, OSError):
+        return "another process"
+
+
+def _wait_for_the_old_one(file: Path, job: str, patience: float) -> None:
+    try:
+        known = json.loads(file.read_text())
+        jvm = psutil.Process(known["jvm"])
+        if jvm.create_time() != known["born"] or known["python"] == os.getpid():
+            return
+        jvm.wait(patience)
+    except (ValueError, KeyError, psutil.NoSuchProcess):
+        return
+    except psutil.TimeoutExpired:
+        raise BraidError(
+            f"{job}: the Spark process {known['jvm']} of an earlier run is alive and may still write: end it first."
+        ) from None

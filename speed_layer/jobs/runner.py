@@ -1,0 +1,167 @@
+"""Runs jobs side by side in one Spark application: a job that fails is tried again and does not stop the others."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from braid.errors import BraidError, NotYet
+from braid.runtime import status
+from braid.runtime.logging import Log as Logger
+from braid.runtime.settings import Settings
+from braid.runtime.status import ProcessStatus
+from speed_layer.jobs.job import Job, first_line
+from speed_layer.jobs.only_driver import PATIENCE, only_driver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = Logger("jobs")
+
+TICK = 0.2
+TICKS_PER_LOOK = 5
+
+Discover = Callable[[], Sequence[Job]]
+
+
+class Runner:
+    """The jobs of one process. `discover` tells which there should be, and is asked again and again."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        settings: Settings,
+        process: str,
+        discover: Discover,
+        *,
+        once: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.spark, self.settings, self.process = spark, settings, process
+        self.discover, self.once, self.waits = discover, once, waits
+        self.jobs: dict[str, Job] = {}
+        self.locks: dict[str, ExitStack] = {}
+        self.ended: list[Job] = []
+        self.taken: set[str] = set()
+        self.refused: BraidError | None = None
+        self.started = datetime.now(UTC)
+
+    def run(self, stop: threading.Event) -> None:
+        """Until all has been read (`once`) or until `stop` is set."""
+        from py4j.protocol import Py4JNetworkError
+
+        try:
+            try:
+                self._match(PATIENCE)
+                self._refuse_if_nothing_runs()
+                self.report()
+                self._watch(stop)
+            finally:
+                for name in reversed(list(self.jobs)):
+                    self._end(name)
+                if self.ended:
+                    status.forget(self.settings, self.process)
+        except (Py4JNetworkError, ConnectionError):
+            # Whatever else is tried would fail in the same way.
+            raise BraidError(
+                "Spark's process is gone: it was killed, or ran out of memory. Nothing is lost: run this again."
+            ) from None
+        if self.once:
+            self._raise_the_first_error()
+
+    def _watch(self, stop: threading.Event) -> None:
+        ticks = 0
+        while not stop.wait(TICK):
+            if self.once:
+                if not any(job.is_active for job in self.jobs.values()):
+                    return
+                continue
+            for job in self.jobs.values():
+                job.mind()
+            self._refuse_if_nothing_runs()
+            ticks += 1
+            if ticks % TICKS_PER_LOOK == 0:
+                self._match()
+                self.report()
+
+    def report(self) -> None:
+        """Tells the world how the jobs are."""
+        queries = tuple(job.status() for job in self.jobs.values())
+        now = datetime.now(UTC)
+        status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
+
+    def _match(self, patience: float = 0.0) -> None:
+        """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
+        wanted = {job.name: job for job in self.discover()}
+        for name, job in list(self.jobs.items()):
+            if name not in wanted or wanted[name].definition != job.definition:
+                logger.info(f"{name} is no longer wanted as it was")
+                self._end(name)
+        for name, job in wanted.items():
+            if name in self.jobs:
+                continue
+            held = ExitStack()
+            try:
+                held.enter_context(only_driver(self.spark, self.settings, name.replace(" ", "-"), patience))
+            except BraidError as refusal:
+                self._leave_to_others(name, refusal)
+                continue
+            self.taken.discard(name)
+            self.jobs[name], self.locks[name] = job, held
+            job.try_start(self.once)
+            self.report()
+        if wanted and not self.jobs and self.refused is not None:
+            raise self.refused
+
+    def _leave_to_others(self, name: str, refusal: BraidError) -> None:
+        """Somebody else runs it, such as a replay that is about to hand it over: it is asked for again later."""
+        self.refused = self.refused or refusal
+        if self.once:
+            raise refusal
+        if name not in self.taken:
+            self.taken.add(name)
+            logger.warning(f"{name} is left to another process", reason=str(refusal))
+
+    def _end(self, name: str) -> None:
+        job, held = self.jobs.pop(name), self.locks.pop(name)
+        with held:
+            job.stop()
+            if job.is_started:
+                job.collapse()
+            # What could not be run to its end has no result; a service says as much as it can.
+            if job.error is None or not self.once:
+                self._finish(job)
+        self.ended.append(job)
+        logger.info(f"{name} stopped", batches=job.writer.batches if job.writer else 0)
+
+    def _finish(self, job: Job) -> None:
+        """The last words of a job are not worth the others': what cannot be said now is found at the next start."""
+        from pyspark.errors import PySparkException
+
+        try:
+            job.finish(self.once)
+        except (BraidError, PySparkException) as error:
+            if self.once:
+                job.error = error
+            logger.error(f"{job.name} could not finish", reason=first_line(error))
+
+    def _refuse_if_nothing_runs(self) -> None:
+        """When no job can go on without a person, the process ends with what that person must know."""
+        stuck = [
+            job.error
+            for job in self.jobs.values()
+            if job.error is not None
+            and job.needs_a_person
+            and not (self.waits and isinstance(job.error, NotYet))
+        ]
+        if stuck and len(stuck) == len(self.jobs):
+            raise stuck[0]
+
+    def _raise_the_first_error(self) -> None:
+        for job in self.ended:
+            if isinstance(job.error, BraidError):
+                raise job.error
+            if job.error is not None:
+                raise BraidError(f"{job.name} failed: {job.error}. Nothing is lost: run it again.")

@@ -1,0 +1,1 @@
+"""The ledger: the proof that every place that ingest consumed is in the log or is a counted duplicate."""

@@ -1,0 +1,190 @@
+"""Conservation, proved: every place that ingest consumed is in the log, or holds a duplicate of what is."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from braid.log import table as logs
+from braid.log.table import INBOX_PARTITION, Log
+from braid.tables.commits import Commit, Positions, commits
+from speed_layer.ingest.quarantine import requeued
+from speed_layer.ingest.topics import offsets
+from speed_layer.ledger import evidence
+from speed_layer.ledger.evidence import Consumed, Evidence, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SHOWN = 100_000
+
+
+@dataclass(frozen=True)
+class Account:
+    """One partition (or file): what was consumed, and what became of it."""
+
+    partition: int
+    start: int
+    end: int
+    consumed: int
+    accepted: int
+    rejected: int
+    duplicates: int
+    markers: int
+    unproven: int
+
+    @property
+    def balances(self) -> bool:
+        became = self.accepted + self.rejected + self.duplicates + self.markers + self.unproven
+        return self.consumed == became
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that must not be, with the range of places where it is."""
+
+    kind: str
+    partition: int
+    first: int
+    last: int
+    says: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The books of one source."""
+
+    source: str
+    accounts: tuple[Account, ...]
+    violations: tuple[Violation, ...]
+    duplicates_counted: int
+    batches_uncounted: int
+    waiting: int
+    requeued: dict[str, int]
+
+    @property
+    def balanced(self) -> bool:
+        return not self.violations and all(account.balances for account in self.accounts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"balanced": self.balanced} | asdict(self)
+
+
+def take_stock(spark: "SparkSession", log: Log) -> Ledger:
+    """Reads the log, its commits, and the broker or the files, and closes the books."""
+    rows = logs.read(spark, log)
+    held = rows.where(f"_partition <> {INBOX_PARTITION}")
+    known = [commit for _, commit in commits(spark, log.table)]
+    newest = known[0] if known else None
+    if log.source.kafka_topic:
+        consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
+        found = evidence.from_broker(log, rows, evidence.missing(held, consumed))
+        waiting = sum(lag(log, newest).values())
+        violations = _outside(held, consumed)
+    else:
+        consumed, found, waiting = evidence.from_files(log, rows, held)
+        violations = []
+    found, unproven = settle(found, newest)
+    violations += [*_repeated(rows), *_batches_twice(known)]
+    violations += _violations("lost", found.lost, "consumed, but neither in the log nor a duplicate of it")
+    violations += _violations("gap", found.deleted, "deleted by Kafka's retention before it was read")
+    violations += _violations(
+        "unproven", unproven, "deleted by Kafka since, and a crash took the count of duplicates"
+    )
+    return Ledger(
+        source=log.source.name,
+        accounts=_accounts(held, consumed, found, unproven),
+        violations=tuple(violations),
+        duplicates_counted=newest.duplicates if newest else 0,
+        batches_uncounted=uncounted(newest),
+        waiting=waiting,
+        requeued=_requeued(spark, log, rows),
+    )
+
+
+def lag(log: Log, newest: Commit | None) -> Positions:
+    """Records that the broker holds and ingest has not read yet, per partition."""
+    first, after = offsets(log.source, log.settings)
+    done = newest.end if newest else {}
+    return {p: max(0, offset - max(done.get(p, 0), first[p])) for p, offset in after.items()}
+
+
+def uncounted(newest: Commit | None) -> int:
+    """Batches whose duplicates the engine could not report: it was killed, or has not reported yet."""
+    return 0 if newest is None else newest.uncounted + (not newest.beat)
+
+
+def settle(found: Evidence, newest: Commit | None) -> tuple[Evidence, frozenset[Place]]:
+    """What the broker has deleted since can no longer be looked up: the engine's own count of duplicates decides.
+
+    If that count covers all that is missing, all of it was duplicates. If some batches were never counted, nothing
+    is known, and the places are reported as unproven. Otherwise they were deleted before they were read.
+    """
+    if not found.deleted or newest is None:
+        return found, frozenset()
+    if newest.duplicates == len(found.duplicates) + len(found.deleted):
+        duplicates = found.duplicates | found.deleted
+        return Evidence(duplicates, found.lost, frozenset(), found.markers), frozenset()
+    if uncounted(newest):
+        return Evidence(found.duplicates, found.lost, frozenset(), found.markers), found.deleted
+    return found, frozenset()
+
+
+def ranges(places: frozenset[Place]) -> list[tuple[int, int, int]]:
+    """(partition, first, last) of the runs of neighbouring places."""
+    found: list[tuple[int, int, int]] = []
+    for partition, offset in sorted(places):
+        if found and found[-1][0] == partition and found[-1][2] == offset - 1:
+            found[-1] = (partition, found[-1][1], offset)
+        else:
+            found.append((partition, offset, offset))
+    return found
+
+
+def _violations(kind: str, places: frozenset[Place], says: str) -> list[Violation]:
+    return [Violation(kind, partition, first, last, says) for partition, first, last in ranges(places)]
+
+
+def _repeated(rows: "DataFrame") -> list[Violation]:
+    repeated = rows.groupBy("_partition", "_offset").count().where("count > 1").limit(SHOWN)
+    return _violations("repeated", evidence.places(repeated), "in the log more than once")
+
+
+def _batches_twice(known: list[Commit]) -> list[Violation]:
+    times = Counter((commit.query, commit.batch) for commit in known if not commit.beat)
+    return [
+        Violation("batch twice", -1, batch, batch, f"batch {batch} of query {query} was committed {n} times")
+        for (query, batch), n in times.items()
+        if n > 1
+    ]
+
+
+def _outside(held: "DataFrame", consumed: Consumed) -> list[Violation]:
+    inside = [f"(_partition = {p} and _offset >= {a} and _offset < {b})" for p, (a, b) in consumed.items()]
+    beyond = held.where(f"not ({' or '.join(inside) or 'false'})").limit(SHOWN)
+    return _violations("outside", evidence.places(beyond), "in the log, but never consumed")
+
+
+def _accounts(
+    held: "DataFrame", consumed: Consumed, found: Evidence, unproven: frozenset[Place]
+) -> tuple[Account, ...]:
+    from pyspark.sql import functions as F
+
+    counts = held.groupBy("_partition").agg(
+        F.count_if(F.col("_error").isNull()).alias("accepted"),
+        F.count_if(F.col("_error").isNotNull()).alias("rejected"),
+    )
+    in_log = {row._partition: (row.accepted, row.rejected) for row in counts.collect()}
+    duplicates, markers, unknown = (
+        Counter(partition for partition, _ in places)
+        for places in (found.duplicates, found.markers, unproven)
+    )
+    return tuple(
+        Account(p, start, end, end - start, *in_log.get(p, (0, 0)), duplicates[p], markers[p], unknown[p])
+        for p, (start, end) in sorted(consumed.items())
+    )
+
+
+def _requeued(spark: "SparkSession", log: Log, rows: "DataFrame") -> dict[str, int]:
+    back = rows.where(f"_partition = {INBOX_PARTITION}")
+    accepted = back.where("_error is null").count()
+    return {"sent": requeued(spark, log).count(), "accepted": accepted, "rejected": back.count() - accepted}

@@ -1,0 +1,276 @@
+"""Keeps a tail short: closed epochs become one file each, covered rows go, and a cut moves rows into the base.
+
+Only the stream folds, and commits what it folded between its micro-batches, under their lock: two writers of one tail
+would conflict. What is folded is closed, so that it is made ready beside the micro-batches, without the lock.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from braid.errors import BraidError
+from braid.merge.spark import base_states, beyond
+from braid.runtime.frames import timestamp
+from braid.runtime.logging import Log as Logger
+from braid.states import EVENTS
+from braid.states.spark import merge
+from braid.tables.commits import BaseCommit, TailCommit, described
+from braid.tables.delta_log import newest_version, transactions
+from braid.tables.storage import Storage
+from braid.tables.view_tables import (
+    LATE,
+    base_columns,
+    pinned,
+    tail_columns,
+    throughs,
+)
+from speed_layer.stream.tail import TailWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = Logger("stream")
+
+# A fold stalls the stream: few epochs, often.
+MOST_EPOCHS = 5
+
+
+@dataclass
+class Folding:
+    """What the tail and the base look like, as far as folding is concerned."""
+
+    writer: TailWriter
+    files: Counter[datetime] = field(default_factory=Counter)
+    # Epochs that one batch or one fold wrote: they have one row per pane and keys.
+    whole: set[datetime] = field(default_factory=set)
+    tail_version: int = -1
+    base_version: int = -1
+    base_through: datetime | None = None
+
+    def begin(self) -> None:
+        """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
+        spark, tables = self.writer.spark, self.writer.tables
+        storage = Storage(spark)
+        self.tail_version = newest_version(storage, tables.tail) or 0
+        paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
+        self.files = Counter(epoch_of_path(path) for path in paths)
+        self.base_version = self.writer.last.collected if self.writer.last else -1
+        has_days = bool(newest_version(storage, tables.base))
+        newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
+        self.base_through = newest[1].through if newest else None
+
+    def tend(self) -> bool:
+        """One round of what is due, and whether anything was. Cheap when nothing is."""
+        writer = self.writer
+        with writer.lock:
+            if writer.last is None or writer.in_doubt or writer.last.complete is None:
+                return False
+            complete = writer.last.complete
+            self._catch_up()
+        if (cut := self._cut_due(complete)) is not None:
+            self._advance(cut)
+        elif self._base_changed():
+            self._collect()
+        elif epochs := due(self.files, complete):
+            self._rewrite(epochs)
+        else:
+            return False
+        return True
+
+    def tidy(self) -> None:
+        """Rounds until nothing is due."""
+        while self.tend():
+            pass
+
+    def _cut_due(self, complete: datetime) -> datetime | None:
+        """A replay is folded once it has read all of its history; a kappa view's tail every now and then."""
+        writer, covered, every = self.writer, self.base_through, self.writer.log.settings.fold_every
+        if writer.replay_cut is not None and (covered is None or covered < writer.replay_cut):
+            return writer.replay_cut
+        if writer.view.mode != "kappa":
+            return None
+        first = min(self.files, default=None)
+        since = covered if covered is not None else first
+        return complete if since is not None and complete - since >= every else None
+
+    def _catch_up(self) -> None:
+        for done in transactions(Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1):
+            self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
+            added = [epoch_of_value(values["epoch"]) for values in done.added]
+            merged = {
+                epoch for epoch in added if self.files[epoch] <= 0 and TailCommit.from_json(done.metadata)
+            }
+            self.whole = self.whole - set(added) | merged
+            self.files.update(added)
+            self.tail_version = done.version
+        self.files = +self.files
+        self.whole &= self.files.keys()
+
+    def _base_changed(self) -> bool:
+        return newest_version(Storage(self.writer.spark), self.writer.tables.base) != self.base_version
+
+    def _advance(self, cut: datetime) -> None:
+        """base := merge(base, tail up to the cut). Each row goes in once: its day's `through` is then the cut."""
+        from pyspark.sql import functions as F
+
+        spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
+        published = newest_version(Storage(spark), tables.base) or 0
+        base = pinned(spark, tables.base, published)
+        # The first version only created the table: there is no day to ask for, and asking takes half a second.
+        through = throughs(base) if published else {}
+        open_rows = beyond(pinned(spark, tables.tail), through).where(F.col("epoch") <= F.lit(cut))
+        by_day = totals_by_day(open_rows)
+        days, before = sorted(by_day), sum(by_day.values(), NOTHING)
+        shared = [name for name in base_columns(view) if name != "through"]
+        parts = open_rows.select(*shared)
+        if published:
+            there = base_states(view, base).where(F.col("day").isin(days)).select(*shared)
+            parts, before = there.unionByName(parts), before + totals(there)
+        copied = not published and self._is_whole(cut, before)
+        states = parts if copied else merge(view, parts, totals=(LATE,))
+        folded = (
+            states.withColumn("through", F.lit(cut)).select(*base_columns(view)).repartition(F.col("day"))
+        )
+        with nullcontext(folded) if copied else unchanged(self._name("base"), before, folded) as checked:
+            writer = checked.write.format("delta").mode("overwrite" if days else "append")
+            if days:
+                writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
+            writer.option("userMetadata", BaseCommit(cut, "stream").to_json()).save(tables.base)
+        self.base_through, self.base_version = cut, newest_version(Storage(spark), tables.base) or 0
+        logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
+        self._forget(cut)
+
+    def _is_whole(self, cut: datetime, found: "Totals") -> bool:
+        """Whether what is up to a cut has one row per pane and keys already, and every event that its batch counted.
+
+        History that was read in one batch does: it is copied. What there is any doubt about is merged and checked.
+        """
+        merged = {epoch for epoch in self.files if epoch <= cut} == {cut} and cut in self.whole
+        return merged and found == Totals(self.writer.counts.history)
+
+    def _forget(self, cut: datetime) -> None:
+        """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""
+        writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
+        self._say(writer.option("replaceWhere", f"epoch <= {timestamp(cut)}"), self.base_version)
+
+    def _collect(self) -> None:
+        """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
+        from pyspark.sql import functions as F
+
+        spark, tables = self.writer.spark, self.writer.tables
+        # Named before it is read: what is published in between is collected next time.
+        self.base_version = newest_version(Storage(spark), tables.base) or 0
+        # The first version only created the table: there is nothing to ask for, and asking takes a second.
+        through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
+        if not through:
+            return
+        with self.writer.lock:
+            assert self.writer.last is not None
+            self.writer.last = replace(self.writer.last, collected=self.base_version)
+        tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
+        rows = tail.groupBy("epoch").count()
+        left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
+        covered = rows.join(left, on="epoch", how="left").where("left is null or left < count")
+        epochs = [
+            as_utc(row.micros) for row in covered.select(F.unix_micros("epoch").alias("micros")).collect()
+        ]
+        if epochs:
+            self._rewrite(epochs, through)
+
+    def _rewrite(self, epochs: list[datetime], through: dict[Any, datetime] | None = None) -> None:
+        """One file for each of these closed epochs, without what is covered."""
+        from pyspark.sql import functions as F
+
+        view, tables = self.writer.view, self.writer.tables
+        tail = pinned(self.writer.spark, tables.tail).where(F.col("epoch").isin(epochs))
+        left = beyond(tail, through or {})
+        folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
+        with unchanged(self._name("tail"), totals(left), folded) as checked:
+            writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
+            where = among("epoch", map(timestamp, epochs))
+            self._say(writer.option("replaceWhere", where).option("dataChange", "false"))
+        logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
+
+    def _say(self, writer: Any, collected: int | None = None) -> None:
+        """Commits to the tail and says its newest commit again; nothing while that one is in doubt."""
+        with self.writer.lock:
+            if (commit := self.writer.settled()) is not None:
+                known = commit.collected if collected is None else collected
+                self.writer.say(writer, replace(commit, collected=known))
+                self._catch_up()
+
+    def _name(self, table: str) -> str:
+        return f"{table} of view {self.writer.view.name!r}"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a fold may not change: how many events there are, and how many of them came late."""
+
+    events: int = 0
+    late: int = 0
+
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(self.events + other.events, self.late + other.late)
+
+    def __str__(self) -> str:
+        return f"{self.events} events, {self.late} of them late,"
+
+
+NOTHING = Totals()
+
+
+def totals_by_day(rows: "DataFrame") -> "dict[date, Totals]":
+    from pyspark.sql import functions as F
+
+    sums = rows.groupBy("day").agg(F.sum(EVENTS.state_name).alias("events"), F.sum(LATE).alias("late"))
+    return {row.day: Totals(row.events, row.late) for row in sums.collect()}
+
+
+def totals(rows: "DataFrame") -> Totals:
+    return sum(totals_by_day(rows).values(), NOTHING)
+
+
+@contextmanager
+def unchanged(name: str, before: Totals, folded: "DataFrame") -> Iterator["DataFrame"]:
+    """Lets folded states be written only if they hold as many events as the rows that they replace."""
+    # Counted before they are committed, and made only once.
+    folded.persist()
+    try:
+        if (after := totals(folded)) != before:
+            raise BraidError(
+                f"a fold of the {name} would change it from {before} to {after}: nothing was written. Report this; "
+                "`braid kappa replay` builds the view anew from the log."
+            )
+        yield folded
+    finally:
+        folded.unpersist()
+
+
+def due(files: Counter[datetime], complete: datetime) -> list[datetime]:
+    """The closed epochs that have more than one file, oldest first."""
+    return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:MOST_EPOCHS]
+
+
+def among(column: str, literals: Iterable[str]) -> str:
+    return f"{column} in ({', '.join(literals)})"
+
+
+def as_utc(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
+
+
+def epoch_of_value(value: str) -> datetime:
+    """How Delta writes a partition's time: with a zone or, as older writers do, without one in UTC."""
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def epoch_of_path(path: str) -> datetime:
+    """The epoch in a file's path, which is encoded once as a folder's name and once more as a URI."""
+    folder = next(part for part in path.split("/") if part.startswith("epoch="))
+    return epoch_of_value(unquote(unquote(folder)).removeprefix("epoch="))

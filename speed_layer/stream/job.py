@@ -1,0 +1,209 @@
+"""The stream of a view: from its source's log to its tail, kept fresh, folded, and started again where it ended."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from braid.define.view import View
+from braid.deploy.store import Version
+from braid.errors import BraidError, NotYet
+from braid.log import table as logs
+from braid.log.table import Log, last_closed
+from braid.runtime.logging import Log as Logger
+from braid.runtime.status import QueryStatus
+from braid.states.finality import watermark
+from braid.tables import view_tables
+from braid.tables.commits import newest_commit
+from braid.tables.delta_log import newest_version
+from braid.tables.storage import Storage
+from braid.tables.view_tables import ViewTables
+from speed_layer import takeover
+from speed_layer.jobs.checkpoint import Checkpoint
+from speed_layer.jobs.job import Job, first_line
+from speed_layer.stream.fold import Folding
+from speed_layer.stream.follower import LogFollower
+from speed_layer.stream.lag import Lag
+from speed_layer.stream.tail import TailWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = Logger("stream")
+
+# What one micro-batch of a replay reads at most: enough to keep the cores busy, little enough for the memory.
+MOST_BYTES = "256m"
+
+
+@dataclass
+class StreamJob(Job):
+    """The stream of one version of a view."""
+
+    version: Version = field(kw_only=True)
+    tail_writer: TailWriter | None = None
+    folding: Folding | None = None
+    lag: Lag | None = None
+    follower: LogFollower | None = None
+
+    @property
+    def view(self) -> View:
+        return self.version.view
+
+    @property
+    def tables(self) -> ViewTables:
+        return ViewTables(self.settings, self.view.name, self.version.number)
+
+    @property
+    def log(self) -> Log:
+        return Log(self.view.source, self.settings)
+
+    @property
+    def name(self) -> str:
+        return f"stream {self.view.name} v{self.version.number}"
+
+    @property
+    def definition(self) -> View:
+        return self.view
+
+    @property
+    def writer(self) -> TailWriter | None:
+        return self.tail_writer
+
+    @property
+    def is_started(self) -> bool:
+        return self.follower is not None or super().is_started
+
+    @property
+    def is_active(self) -> bool:
+        return self.follower.is_active if self.follower is not None else super().is_active
+
+    def start(self, once: bool) -> None:
+        """A stream that has never run begins with the log's history, as a replay does: a query reads it.
+
+        From there on, and at every later start, it follows the log's commits.
+        """
+        if not logs.exists(self.spark, self.log):
+            raise NotYet(
+                f"view {self.view.name!r} cannot start: the log of source {self.view.source.name!r} is not there "
+                f"yet. Run `braid ingest {self.view.source.name}`, or `braid stream --ingest` for both in one."
+            )
+        self._create_tables()
+        storage = Storage(self.spark)
+        checkpoint = Checkpoint(storage, self.tables.checkpoint, takeover.advice(self.view))
+        checkpoint.verify()
+        taken = takeover.find(storage, self.tables)
+        writer = TailWriter(
+            spark=self.spark, checkpoint=checkpoint, view=self.view, tables=self.tables, log=self.log,
+            clock=self.clock, from_day=self.version.from_day, replaces=taken.replaces if taken else None,
+        )  # fmt: skip
+        writer.begin()
+        takeover.refuse_lost_checkpoint(self.view, self.tables, checkpoint, writer.last, taken)
+        self.tail_writer, self.folding = writer, Folding(writer)
+        self.folding.begin()
+        self.lag = Lag(storage, self.log.table)
+        if self._is_past_history():
+            self._follow(once)
+        else:
+            self._query_history(taken, once)
+        logger.info("stream started", view=self.view.name, version=self.version.number, tail=self.tables.tail)
+
+    def _query_history(self, taken: "takeover.Takeover | None", once: bool) -> None:
+        assert self.tail_writer is not None
+        events = self.tail_writer.incoming(self._read(taken))
+        stream = events.writeStream.queryName(self.name).foreachBatch(self.tail_writer.append)
+        stream = stream.option("checkpointLocation", self.tables.checkpoint)
+        if once:
+            stream = stream.trigger(availableNow=True)
+        else:
+            stream = stream.trigger(processingTime=f"{self.settings.stream_trigger.total_seconds()} seconds")
+        self.query = stream.start()
+
+    def _is_past_history(self) -> bool:
+        """Whether the tail ends between two commits of the log: whoever reads the next one goes on there."""
+        last = self.tail_writer.last if self.tail_writer is not None else None
+        return last is not None and last.position.is_between_commits
+
+    def _follow(self, once: bool) -> None:
+        assert self.tail_writer is not None
+        self.follower = LogFollower(self.name, self.tail_writer, self.settings.stream_trigger, once)
+        self.follower.start()
+
+    def tend(self) -> None:
+        assert self.folding is not None
+        assert self.tail_writer is not None
+        if self.query is not None and self._is_past_history():
+            self.stop()
+            self.query = None
+            self.tail_writer.stopping.clear()
+            self._follow(once=False)
+        self.folding.tend()
+
+    def stop(self) -> None:
+        super().stop()
+        if self.follower is not None:
+            self.follower.writer.stopping.set()
+            self.follower.join()
+
+    def collapse(self) -> None:
+        if self.follower is None:
+            super().collapse()
+            return
+        failure, self.follower = self.follower.failure, None
+        if failure is not None:
+            self._put_off(self._explained(failure), needs_a_person=True)
+
+    def finish(self, once: bool) -> None:
+        """A stream that stops leaves its folds for the next start; one that was run for its result does them."""
+        if once and self.folding is not None:
+            self.folding.tidy()
+        if self.tail_writer is not None:
+            self.tail_writer.settle()
+
+    def explain(self, failure: Exception) -> Exception:
+        text = str(failure)
+        if any(word in text for word in ("checkpoint location", self.tables.checkpoint)):
+            return BraidError(
+                f"the checkpoint of view {self.view.name!r} cannot be used: {first_line(failure)}. "
+                f"{takeover.advice(self.view)}"
+            )
+        return RuntimeError(first_line(failure))
+
+    def progress(self) -> dict[str, Any]:
+        if self.follower is None:
+            return super().progress()
+        rows, took = self.follower.batch_rows, self.follower.batch_ms
+        if not took:
+            return {}
+        return {"processedRowsPerSecond": rows * 1000 / took, "durationMs": {"triggerExecution": took}}
+
+    def status(self) -> QueryStatus:
+        writer, progress = self.tail_writer, self.progress()
+        last = writer.last if writer else None
+        lag = self.lag.beyond(last.position) if self.lag and last else None
+        return QueryStatus(
+            name=self.name, kind="stream", view=self.view.name, version=self.version.number,
+            source=self.view.source.name,
+            state="retrying" if self.error else "running" if self.is_started else "starting",
+            error=str(self.error) if self.error else None, retry_in=self.retry_in,
+            batch=last.batch if last else None,
+            rows_per_second=progress.get("processedRowsPerSecond"),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution"),
+            lag_events=lag[0] if lag else None, lag_seconds=lag[1] if lag else None,
+            events=writer.counts.events if writer else 0,
+            late=writer.counts.late if writer else 0,
+            revised=writer.counts.revised if writer else 0,
+            files=self.folding.files.total() if self.folding else None,
+            epoch=last.epoch if last else None,
+            watermark=watermark(self.view, writer.seen) if writer else None,
+        )  # fmt: skip
+
+    def _create_tables(self) -> None:
+        """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
+        if newest_version(Storage(self.spark), self.tables.tail) is None:
+            newest = newest_commit(self.spark, self.log.table)
+            cut = last_closed(newest, self.settings.epoch) if newest else None
+            view_tables.create(self.spark, self.tables, self.view, cut)
+
+    def _read(self, taken: "takeover.Takeover | None") -> "DataFrame":
+        reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)
+        if taken is not None:
+            reader = reader.option("startingVersion", taken.version)
+        return reader.load(self.log.table)
