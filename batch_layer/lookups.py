@@ -12,8 +12,8 @@ from braid.log.events import read_lookup
 from braid.merge.spark import base_states
 from braid.runtime.settings import Settings
 from braid.states.spark import present
+from braid.tables import documents
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables, pinned
 
 if TYPE_CHECKING:
@@ -34,19 +34,18 @@ class LookupsAsOf:
     versions: dict[str, str] = field(default_factory=dict)
 
     def table_of(self, lookup: Lookup) -> "DataFrame":
-        storage = Storage(self.spark)
-        if lookup.kind == "delta" and newest_version(storage, lookup.location) is not None:
+        if lookup.kind == "delta" and newest_version(lookup.location) is not None:
             version = self._version(lookup.location)
             self.versions[lookup.location] = str(version)
             return pinned(self.spark, lookup.location, version)
         if lookup.view is None:
-            self.versions[lookup.location] = storage.changed(lookup.location)
+            self.versions[lookup.location] = documents.changed(lookup.location)
         return read_lookup(self.spark, lookup, self._base_of)
 
     def _base_of(self, view: View) -> "DataFrame":
         active = deployment.load(self.settings, view.name).active
         base = ViewTables(self.settings, view.name, active.number).base if active else ""
-        if active is None or newest_version(Storage(self.spark), base) is None:
+        if active is None or newest_version(base) is None:
             self.versions[view.name] = "nothing yet"
             return empty_base(self.spark)(view)
         version = self._version(base)

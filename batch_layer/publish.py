@@ -1,12 +1,12 @@
 """Puts a day into a view's base in one commit: readers have the old day or the new one, and its cut never goes back."""
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from braid.define.view import View
+from braid.runtime.lock import locked
 from braid.tables.commits import BaseCommit
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables, base_columns
@@ -79,7 +79,5 @@ def _alone(tables: ViewTables) -> Iterator[None]:
         yield
         return
     file = tables.settings.local_home() / "drivers" / f"publish-{tables.view}-v{tables.number}"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(file):
         yield

@@ -19,7 +19,7 @@ from batch_layer.tasks import Asked, DayResult, Task, chunks, task_of, up_to_dat
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import view_tables
 from braid.tables.delta_rs import open_table

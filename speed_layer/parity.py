@@ -9,11 +9,10 @@ from braid.log.table import Log
 from braid.merge.spark import recomputed_states, served_states
 from braid.parity import Parity, compare_states
 from braid.runtime.settings import Settings
+from braid.tables.commits import newest_tail_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables, pinned, throughs
 from speed_layer.stream.lookups import Lookups
-from speed_layer.stream.tail import newest_tail_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,9 +110,9 @@ def days_lost(
 def _complete(spark: "SparkSession", settings: Settings, version: Version) -> datetime | None:
     """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
     tables = _tables(settings, version)
-    if newest_version(Storage(spark), tables.tail) is None:
+    if newest_version(tables.tail) is None:
         return None
-    last = newest_tail_commit(spark, tables)
+    last = newest_tail_commit(tables.tail)
     return last.complete if last else None
 
 

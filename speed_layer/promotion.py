@@ -12,7 +12,7 @@ from braid.parity import Parity
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from braid.tables.view_tables import ViewTables
-from speed_layer.jobs.only_driver import is_driven
+from speed_layer.jobs.driver_lock import is_driven
 from speed_layer.parity import compare, days_lost
 
 if TYPE_CHECKING:

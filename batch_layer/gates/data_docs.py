@@ -1,6 +1,5 @@
 """The Data Docs: a static site of what the gates said, one page for each audited day, that loads nothing from afar."""
 
-import fcntl
 import hashlib
 import json
 import re
@@ -16,6 +15,7 @@ from typing import Any
 
 from batch_layer.gates.data_docs_style import STYLE
 from batch_layer.gates.values import Verdict
+from braid.runtime.lock import locked
 from braid.runtime.settings import Settings
 from braid.tables import documents
 
@@ -133,7 +133,5 @@ def _alone(settings: Settings) -> Iterator[None]:
     else:
         known_as = hashlib.sha256(settings.home.encode()).hexdigest()[:12]
         file = Path(tempfile.gettempdir()) / f"braid-quality-{known_as}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(file):
         yield

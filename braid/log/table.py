@@ -124,7 +124,7 @@ def describe(spark: "SparkSession", log: Log) -> dict[str, Any]:
             moment(F.max("_epoch")).alias("last_epoch"),
         )
     )
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     return {
         "source": log.source.name,
         "table": log.table,

@@ -41,9 +41,9 @@ def model_cut(stage: Stage) -> datetime:
 
     A commit of a tail names the version of the base that it read; that version's days say through which epoch.
     """
-    from speed_layer.stream.tail import newest_tail_commit
+    from braid.tables.commits import newest_tail_commit
 
-    commit = newest_tail_commit(stage.spark, ViewTables(stage.settings, alerts.name, 1))
+    commit = newest_tail_commit(ViewTables(stage.settings, alerts.name, 1).tail)
     assert commit is not None, "alerts were streamed"
     number, _, version = commit.lookups[usual.name].removeprefix("v").partition("@")
     base = ViewTables(stage.settings, usual.name, int(number)).base

@@ -1,6 +1,5 @@
 """What the starts of helpers share: one at a time, a wait until it answers, the last words of one that ended."""
 
-import fcntl
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from braid.errors import BraidError
+from braid.runtime.lock import locked
 
 if TYPE_CHECKING:
     import subprocess
@@ -31,8 +31,7 @@ Known = TypeVar("Known", bound=Status)
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
     """Two starts at the same moment would both see a free port."""
-    with (folder / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / "start.lock"):
         yield
 
 

@@ -10,7 +10,7 @@ from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.deploy import store as deployment
 from braid.errors import BraidError, NotYet
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from serving_layer.memory.budget import Memory

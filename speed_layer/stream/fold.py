@@ -15,12 +15,11 @@ from urllib.parse import unquote
 from braid.errors import BraidError
 from braid.merge.spark import base_states, beyond
 from braid.runtime.frames import timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.delta_log import newest_version, transactions
-from braid.tables.storage import Storage
 from braid.tables.view_tables import (
     LATE,
     base_columns,
@@ -54,13 +53,12 @@ class Folding:
     def begin(self) -> None:
         """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
         spark, tables = self.writer.spark, self.writer.tables
-        storage = Storage(spark)
-        self.tail_version = newest_version(storage, tables.tail) or 0
+        self.tail_version = newest_version(tables.tail) or 0
         paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
         self.files = Counter(epoch_of_path(path) for path in paths)
         self.base_version = self.writer.last.collected if self.writer.last else -1
-        has_days = bool(newest_version(storage, tables.base))
-        newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
+        has_days = bool(newest_version(tables.base))
+        newest = next(described(tables.base, BaseCommit.from_json), None) if has_days else None
         self.base_through = newest[1].through if newest else None
 
     def tend(self) -> bool:
@@ -98,7 +96,7 @@ class Folding:
         return complete if since is not None and complete - since >= every else None
 
     def _catch_up(self) -> None:
-        for done in transactions(Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1):
+        for done in transactions(self.writer.tables.tail, self.tail_version + 1):
             self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
             added = [epoch_of_value(values["epoch"]) for values in done.added]
             merged = {
@@ -111,14 +109,14 @@ class Folding:
         self.whole &= self.files.keys()
 
     def _base_changed(self) -> bool:
-        return newest_version(Storage(self.writer.spark), self.writer.tables.base) != self.base_version
+        return newest_version(self.writer.tables.base) != self.base_version
 
     def _advance(self, cut: datetime) -> None:
         """base := merge(base, tail up to the cut). Each row goes in once: its day's `through` is then the cut."""
         from pyspark.sql import functions as F
 
         spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
-        published = newest_version(Storage(spark), tables.base) or 0
+        published = newest_version(tables.base) or 0
         base = pinned(spark, tables.base, published)
         # The first version only created the table: there is no day to ask for, and asking takes half a second.
         through = throughs(base) if published else {}
@@ -140,7 +138,7 @@ class Folding:
             if days:
                 writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
             writer.option("userMetadata", BaseCommit(cut, "stream").to_json()).save(tables.base)
-        self.base_through, self.base_version = cut, newest_version(Storage(spark), tables.base) or 0
+        self.base_through, self.base_version = cut, newest_version(tables.base) or 0
         logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
         self._forget(cut)
 
@@ -163,7 +161,7 @@ class Folding:
 
         spark, tables = self.writer.spark, self.writer.tables
         # Named before it is read: what is published in between is collected next time.
-        self.base_version = newest_version(Storage(spark), tables.base) or 0
+        self.base_version = newest_version(tables.base) or 0
         # The first version only created the table: there is nothing to ask for, and asking takes a second.
         through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
         if not through:

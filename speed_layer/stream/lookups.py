@@ -11,8 +11,8 @@ from braid.log.events import read_lookup
 from braid.merge.spark import base_states
 from braid.runtime.settings import Settings
 from braid.states.spark import present
+from braid.tables import documents
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables, pinned
 
 if TYPE_CHECKING:
@@ -28,19 +28,18 @@ class Lookups:
     versions: dict[str, str]
 
     def table_of(self, lookup: Lookup) -> "DataFrame":
-        storage = Storage(self.spark)
-        if lookup.kind == "delta" and (version := newest_version(storage, lookup.location)) is not None:
+        if lookup.kind == "delta" and (version := newest_version(lookup.location)) is not None:
             self.versions[lookup.location] = str(version)
             return pinned(self.spark, lookup.location, version)
         if lookup.view is None:
-            self.versions[lookup.location] = storage.changed(lookup.location)
+            self.versions[lookup.location] = documents.changed(lookup.location)
         return read_lookup(self.spark, lookup, self.base_of)
 
     def base_of(self, view: View) -> "DataFrame":
         """What a view has learnt: the numbers of its base, which move only when a base is published."""
         active = deployment.load(self.settings, view.name).active
         base = ViewTables(self.settings, view.name, active.number).base if active else ""
-        version = newest_version(Storage(self.spark), base) if active else None
+        version = newest_version(base) if active else None
         if active is None or version is None:
             self.versions[view.name] = "nothing yet"
             return empty_base(self.spark)(view)

@@ -53,7 +53,7 @@ def shuffle_history(spark: Any, log: Log, new: Log) -> None:
     from pyspark.sql import functions as F
 
     create(spark, new)
-    newest = next(commits(spark, log.table))[1]
+    newest = next(commits(log.table))[1]
     rows = pinned(spark, log.table).orderBy(F.rand(1)).repartition(5)
     writer = rows.write.format("delta").mode("append").option("userMetadata", newest.to_json())
     writer.save(new.table)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from braid.cli.output import errors
-from braid.runtime import logging as logs
+from braid.runtime.logging import Logger, configure
 from braid.runtime.settings import Settings
 from braid.runtime.status import (
     SUPERVISOR,
@@ -26,7 +26,7 @@ from braid.runtime.status import (
 EVERY = 1.0
 COLOURS = {"running": "green", "retrying": "bold red"}
 
-log = logs.Log("up")
+log = Logger("up")
 
 
 @contextmanager
@@ -36,9 +36,9 @@ def watching(settings: Settings) -> Iterator["Watch"]:
         yield Watch(settings)
         return
     with Live(console=errors, auto_refresh=False, transient=True) as live:
-        logs.configure(settings.log_level, settings.log_format)
+        configure(settings.log_level, settings.log_format)
         yield Watch(settings, live)
-    logs.configure(settings.log_level, settings.log_format)
+    configure(settings.log_level, settings.log_format)
 
 
 class Watch:

@@ -12,7 +12,7 @@ import typer
 
 from braid.define.loading import Definitions, load_definitions
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.metrics import prometheus
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from braid.log.table import Log
     from speed_layer.recovery import Recovery
-    from speed_layer.takeover import Recovery as ViewRecovery
 
 Name = Annotated[str, typer.Argument(help="The source's name.", metavar="SOURCE")]
 Names = Annotated[
@@ -94,7 +93,7 @@ def log(name: Name, json: Json = False) -> None:
     spark, place = opened(name)
     report = describe(spark, place)
     if place.source.kafka_topic:
-        report["lag"] = lag(place, newest_commit(spark, place.table))
+        report["lag"] = lag(place, newest_commit(place.table))
     if json:
         print_json(report)
         return
@@ -193,12 +192,16 @@ def recover(
     Says what it will do; `--yes` does it.
     """
     definitions = load_definitions(current_settings().definitions)
-    if name in definitions.sources:
-        planned: Recovery | ViewRecovery = _recover_source(name, yes)
-    else:
-        planned = _recover_view(definitions.view(name).name, number, yes)
+    is_source = name in definitions.sources
+    planned = (
+        _recover_source(name, yes) if is_source else _recover_view(definitions.view(name).name, number, yes)
+    )
     if json:
-        print_json(asdict(planned) | {"done": yes})
+        where = {"replaces": None} if planned.takeover is None else asdict(planned.takeover)
+        kind = "source" if is_source else "view"
+        print_json(
+            {kind: name, "moves": planned.moves, "to": planned.to, **where, "says": planned.says, "done": yes}
+        )
     else:
         console.print(planned.says)
         console.print("done" if yes else f"`braid recover {name} --yes` does it.")
@@ -208,28 +211,27 @@ def _recover_source(name: str, yes: bool) -> "Recovery":
     from speed_layer import recovery
 
     spark, place = opened(name)
-    planned = recovery.plan(spark, place)
+    planned = recovery.plan_source(spark, place)
     if yes:
-        recovery.recover(spark, place, planned)
+        recovery.recover(spark, place.settings, f"ingest-{name}", planned)
     return planned
 
 
-def _recover_view(name: str, number: int | None, yes: bool) -> "ViewRecovery":
+def _recover_view(name: str, number: int | None, yes: bool) -> "Recovery":
     from braid.deploy.store import load
     from braid.runtime.spark import spark_session
     from braid.tables.view_tables import ViewTables
-    from speed_layer import takeover
+    from speed_layer import recovery
 
     settings = current_settings()
     deployed = load(settings, name)
     version = deployed.version(number) if number is not None else deployed.active
     if version is None:
         raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
-    tables = ViewTables(settings, name, version.number)
     spark = spark_session(settings)
-    planned = takeover.plan(spark, version.view, tables)
+    planned = recovery.plan_view(spark, version.view, ViewTables(settings, name, version.number))
     if yes:
-        takeover.recover(spark, tables, planned)
+        recovery.recover(spark, settings, f"stream-{name}-v{version.number}", planned)
     return planned
 
 

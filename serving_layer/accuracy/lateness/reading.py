@@ -81,7 +81,7 @@ def log_counts(spark: "SparkSession", log: Log, known: Standing) -> LogCounts:
         row.reason: row["count"]
         for row in upto.groupBy(F.substring_index("_error", ":", 1).alias("reason")).count().collect()
     }
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     rejected = {reason: number for reason, number in sorted(reasons.items(), key=str) if reason is not None}
     accepted = reasons.get(None, 0)
     distinct = accepted

@@ -1,12 +1,12 @@
 """When events could first be read in a view: the commit of its tail that brought them, found by their offsets."""
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
 from braid.tables.commits import Commit, TailCommit
+from braid.tables.delta_log import infos_back
 from braid.tables.delta_rs import Pinned
 
 # A commit a second for half a day; what is older is known by its epoch.
@@ -44,17 +44,5 @@ def served_when(log: Pinned, tail: Pinned | None) -> list[Brought]:
 
 def _commits(table: Pinned) -> Iterator[tuple[str | None, int, int]]:
     """(what the writer said, when in microseconds, version), newest first, as far as they are kept."""
-    for version in range(table.version, max(table.version - MOST_COMMITS, -1), -1):
-        try:
-            with table.dataset.filesystem.open_input_file(f"_delta_log/{version:020d}.json") as file:
-                info = _info(file.read().decode())
-        except FileNotFoundError:
-            return
+    for version, info in islice(infos_back(table.text, table.version), MOST_COMMITS):
         yield info.get("userMetadata"), int(info.get("timestamp", 0)) * 1_000, version
-
-
-def _info(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        (json.loads(line)["commitInfo"] for line in text.splitlines() if '"commitInfo"' in line), {}
-    )
-    return found
