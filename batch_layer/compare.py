@@ -7,15 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from batch_layer.days import read_days
-from batch_layer.lookups import LookupsAsOf
 from batch_layer.plan import ALL, Days, plan
-from batch_layer.recompute import day_rows, first_copies, recompute
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.log.table import Log
+from braid.log.first_copies import first_copies
+from braid.log.lookups import LookupTables
 from braid.merge.spark import served_states
 from braid.parity import Parity, compare_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.tables.view_tables import ViewTables
 
@@ -49,10 +49,9 @@ def _compared(
     assert active is not None
     tables = ViewTables(settings, name, active.number)
     served = served_states(spark, active.view, tables, cut).where(F.col("day").isin(days))
-    rows = day_rows(spark, Log(active.view.source, settings), days, cut)
-    made = recompute(spark, settings, active.view, rows, cut)
+    right = truth(spark, settings, active.view, cut, days)
     parity = Parity(name, active.number, "a recompute of the log", cut)
-    return compare_states(parity, active.view, served, active.view, made.states)
+    return compare_states(parity, active.view, served, active.view, right)
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class Recomputing:
     def first_copies(self, rows: "DataFrame", source: Source) -> "DataFrame":
         return first_copies(rows, source)
 
-    def lookups_at(self, cut: datetime) -> LookupsAsOf:
-        return LookupsAsOf(self.spark, self.settings, cut)
+    def lookups_at(self, cut: datetime) -> LookupTables:
+        return LookupTables(self.spark, self.settings, cut)
 
     def published(self, tables: ViewTables) -> dict[date, datetime]:
         """Day -> the cut at which it was published last."""

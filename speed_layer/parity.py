@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 from braid.deploy.store import Version
 from braid.errors import BraidError
-from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
 from braid.parity import Parity, compare_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
 from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables, pinned, throughs
-from speed_layer.stream.lookups import Lookups
 from speed_layer.stream.tail import newest_tail_commit
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ def against_batch(
     spark: "SparkSession", settings: Settings, version: Version, mine: "DataFrame", cut: datetime
 ) -> Parity:
     view = version.view
-    lookups = Lookups(spark, settings, {})
-    log = Log(view.source, settings)
-    batch = recomputed_states(spark, view, log, cut, version.from_day, lookups.base_of)
+    batch = truth(spark, settings, view, cut, from_day=version.from_day)
     parity = Parity(view.name, version.number, "a batch recompute of the log", cut)
     return compare_states(parity, view, mine, view, batch)
 
