@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Literal
 
 from batch_layer.plan import ALL, Days, PlannedDay
+from braid import cut as cuts
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
 from braid.runtime.settings import Settings
@@ -83,8 +84,7 @@ def effective_cut(tables: ViewTables, cut: datetime, through: datetime | None) -
     """A day's cut never goes back, nor behind the cut under which a replay has stored its history."""
     tail = open_table(tables.tail)
     replayed = tail.metadata().configuration.get(REPLAY_CUT) if tail is not None else None
-    known = [cut, through, datetime.fromisoformat(replayed) if replayed else None]
-    return max(moment for moment in known if moment is not None)
+    return cuts.effective(cut, through, datetime.fromisoformat(replayed) if replayed else None)
 
 
 def chunks(tasks: list[Task]) -> Iterator[list[Task]]:

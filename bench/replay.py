@@ -16,10 +16,11 @@ from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, s
 from bench.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
-from braid.tables.view_tables import LATE, ViewTables, base_columns
+from braid.tables.view_tables import ViewTables
 from speed_layer.stream.replay import Progress, replay
 
 VIEW = View(
@@ -48,9 +49,7 @@ def batch(spark: Any, settings: Settings, view: View, cut: datetime, number: int
     from pyspark.sql import functions as F
 
     began = time.monotonic()
-    states = recomputed_states(spark, view, Log(view.source, settings), cut)
-    states = states.withColumn("through", F.lit(cut)).withColumn(LATE, F.lit(0).cast("bigint"))
-    rows = states.select(*base_columns(view)).repartition(F.col("day"))
+    rows = truth(spark, settings, view, cut).repartition(F.col("day"))
     rows.write.format("delta").partitionBy("day").save(settings.location("batch", str(number)))
     return {"all": time.monotonic() - began}
 
@@ -77,7 +76,7 @@ def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int
     from pyspark.sql import functions as F
 
     served = served_states(spark, view, ViewTables(settings, view.name, 1), cut)
-    batch_states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    batch_states = truth(spark, settings, view, cut)
     found, wanted = (
         states.agg(F.sum("count"), F.count("*"), F.sum(F.hash("day", "pane", *view.keys, "count"))).first()
         for states in (served, batch_states)

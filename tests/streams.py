@@ -10,7 +10,8 @@ from braid.define.view import View
 from braid.log import table as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.frames import no_rows
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
@@ -90,4 +91,4 @@ def served(spark: Any, view: View, tables: ViewTables, cut: datetime | None = No
 
 def recomputed(spark: Any, view: View, settings: Settings, cut: datetime | None = None) -> Counter[Any]:
     """What the log says, in one go."""
-    return rows_of(view, recomputed_states(spark, view, Log(view.source, settings), cut))
+    return rows_of(view, truth(spark, settings, view, cut))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from batch_layer.compare import Recomputing
 from batch_layer.run import run
 from batch_layer.tasks import Asked as AskedOfBatch
 from braid import (
@@ -96,7 +95,7 @@ def begin(feed: Feed, spark: Any, settings: Settings, *views: View) -> None:
 def compared(spark: Any, settings: Settings, view: View, **asked: Any) -> Report:
     active = deployment.load(settings, view.name).active
     assert active is not None
-    return compare(spark, settings, Recomputing(spark, settings), view, active, Asked(**asked))
+    return compare(spark, settings, view, active, Asked(**asked))
 
 
 def causes(found: Comparison) -> dict[str, tuple[int, int]]:

@@ -10,10 +10,11 @@ from braid.define.view import View
 from braid.deploy.versions import Version
 from braid.errors import BraidError
 from braid.log.events import view_events
+from braid.log.first_copies import first_copies
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import why_not_comparable
 from braid.runtime.settings import Settings
-from serving_layer.accuracy.explain.batch import Batch
 from serving_layer.accuracy.explain.causes import UNEXPLAINED
 from serving_layer.accuracy.explain.copies import counted_copies
 from serving_layer.accuracy.explain.counterexample import smallest
@@ -49,20 +50,18 @@ class Asked:
     arrival: str | None = None
 
 
-def compare(
-    spark: "SparkSession", settings: Settings, batch: Batch, today: View, version: Version, asked: Asked
-) -> Report:
+def compare(spark: "SparkSession", settings: Settings, today: View, version: Version, asked: Asked) -> Report:
     """`today` is the definition as it is written now, `version` the one that is served."""
     _require_arrival(version.view, asked.arrival)
-    known = standing(settings, version, batch, asked.cut, asked.first, asked.last)
+    known = standing(settings, version, asked.cut, asked.first, asked.last)
     log = Log(version.view.source, settings)
-    comparisons = [_compared(spark, settings, batch, today, known, "served")]
+    comparisons = [_compared(spark, settings, today, known, "served")]
     alone = known.stream_alone()
     if alone is not None:
-        comparisons.append(_compared(spark, settings, batch, today, alone, "stream alone"))
+        comparisons.append(_compared(spark, settings, today, alone, "stream alone"))
     brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
     with (
-        narrow_rows(spark, batch, known, log, asked.arrival) as rows,
+        narrow_rows(spark, known, log, asked.arrival) as rows,
         facts(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
     ):
         curves, late = completeness(timed), lateness(timed, version.view.patience)
@@ -74,16 +73,16 @@ def compare(
 
 
 def _compared(
-    spark: "SparkSession", settings: Settings, batch: Batch, today: View, known: Standing, side: Side
+    spark: "SparkSession", settings: Settings, today: View, known: Standing, side: Side
 ) -> Comparison:
     view, log = known.version.view, Log(known.version.view.source, settings)
     rows = rows_of(spark, log, known)
     again = copies(rows, view.source, known)
-    computing = Computing(spark, settings, batch, known, today, rows)
-    lookups = batch.lookups_at(known.newest_cut).table_of
+    computing = Computing(spark, settings, known, today, rows)
+    lookups = LookupTables(spark, settings, known.newest_cut).table_of
     right = computing.judged_by
     ways = computing.ways(served(spark, known) if side == "served" else streamed_alone(spark, known), again)
-    right_events = view_events(right, batch.first_copies(rows, view.source), lookups)
+    right_events = view_events(right, first_copies(rows, view.source), lookups)
     exact = exact_values(right, right_events, ways.truth)
     of_groups = counted_copies(view, rows, again, ways.streamed, lookups) if again is not None else None
     judged = judge(view, right, ways, exact, of_groups)

@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from braid.check.definitions import empty_base
-from braid.define.lookup import Lookup
-from braid.deploy import store as deployment
-from braid.log.events import TableOf, read_lookup
 from braid.log.table import Log
-from braid.merge.spark import base_states
 from braid.runtime.frames import timestamp
-from braid.runtime.settings import Settings
-from braid.states.spark import present
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
-from braid.tables.view_tables import ViewTables, pinned
+from braid.tables.view_tables import pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,27 +71,3 @@ def numbered(spark: "SparkSession", log: Log, rows: "DataFrame", known: Sequence
             is_later |= F.expr(f"_epoch = {timestamp(stretch.upto)}") & F.col(flag).isNull()
         number = number + is_later.cast("int")
     return marked.select(*rows.columns, number.alias(STRETCH))
-
-
-def table_at(spark: "SparkSession", settings: Settings, versions: Mapping[str, str]) -> TableOf:
-    """Lookups at the versions that a commit names. A file has no past: it is read as it is now."""
-
-    def base_of(name: str) -> "DataFrame | None":
-        said = versions.get(name, "nothing yet")
-        if said == "nothing yet":
-            return None
-        number, _, version = said.removeprefix("v").partition("@")
-        view = deployment.load(settings, name).version(int(number)).view
-        base = pinned(spark, ViewTables(settings, name, int(number)).base, int(version))
-        return present(view, base_states(view, base))
-
-    def table_of(lookup: Lookup) -> "DataFrame":
-        if lookup.view is not None:
-            found = base_of(lookup.view.name)
-            return empty_base(spark)(lookup.view) if found is None else found
-        said = versions.get(lookup.location, "")
-        if lookup.kind == "delta" and said.isdigit():
-            return pinned(spark, lookup.location, int(said))
-        return read_lookup(spark, lookup)
-
-    return table_of

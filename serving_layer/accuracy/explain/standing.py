@@ -10,8 +10,8 @@ from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned, open_table, pin
+from braid.tables.published import published_cuts
 from braid.tables.view_tables import ViewTables
-from serving_layer.accuracy.explain.batch import Batch
 from serving_layer.accuracy.lateness.facts import Span, is_between
 
 
@@ -77,7 +77,6 @@ class Standing:
 def standing(
     settings: Settings,
     version: Version,
-    batch: Batch,
     cut: datetime | None = None,
     first: date | None = None,
     last: date | None = None,
@@ -90,7 +89,7 @@ def standing(
     complete = mark.complete if mark is not None and not mark.replaying else None
     limit = complete if cut is None or complete is None else min(cut, complete)
     throughs = base.throughs() if base is not None else {}
-    published = batch.published(tables)
+    published = published_cuts(tables)
     collected = _collected(tables, mark)
     begin = max((day for day in (first, version.from_day) if day is not None), default=None)
     found, skipped = [], {}

@@ -10,21 +10,22 @@ from braid.define.fingerprint import fingerprint, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.log.events import TableOf, view_events
+from braid.log.first_copies import first_copies
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
 from braid.parity import why_not_comparable
+from braid.recompute import on_days, recompute
 from braid.runtime.frames import timestamp
 from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
 from braid.tables.view_tables import bounds, pinned
-from serving_layer.accuracy.explain.batch import Batch
 from serving_layer.accuracy.explain.looked_up import (
     STRETCH,
     Stretch,
     numbered,
     stretches,
-    table_at,
     tail_commits,
 )
 from serving_layer.accuracy.explain.rows import Copies
@@ -55,7 +56,6 @@ class Computing:
 
     spark: "SparkSession"
     settings: Settings
-    batch: Batch
     standing: Standing
     today: View
     rows: "DataFrame"
@@ -78,7 +78,7 @@ class Computing:
         return self.today if self.definition_changed else self.deployed
 
     def ways(self, served: "DataFrame", copies: Copies | None) -> Ways:
-        firsts = self.batch.first_copies(self.rows, self.deployed.source)
+        firsts = first_copies(self.rows, self.deployed.source)
         truth = self._at_the_cuts(self.judged_by, firsts)
         deployed = self._at_the_cuts(self.deployed, firsts) if self.definition_changed else None
         plain = deployed if deployed is not None else truth
@@ -93,13 +93,8 @@ class Computing:
 
     def _at_the_cuts(self, view: View, rows: "DataFrame") -> "DataFrame":
         """As the batch layer does it: lookups as they were at each day's cut."""
-        from pyspark.sql import functions as F
-
         parts = [
-            prepare(
-                view,
-                view_events(view, rows.where(F.col("day").isin(days)), self.batch.lookups_at(cut).table_of),
-            )
+            recompute(view, rows.where(on_days(days)), LookupTables(self.spark, self.settings, cut)).states
             for cut, days in self.standing.cuts.items()
         ]
         return _union(parts)
@@ -121,13 +116,13 @@ class Computing:
         for cut in sorted(published):
             days = ", ".join(f"date'{one.day}'" for one in self.standing.days if one.deduplicated == cut)
             in_base.append(f"(day in ({days}) and _epoch <= {timestamp(cut)})")
-            yield in_base[-1], self.batch.lookups_at(cut).table_of
+            yield in_base[-1], LookupTables(self.spark, self.settings, cut).table_of
         rest = f"not ({' or '.join(in_base) or 'false'})"
         for number, stretch in enumerate(known):
-            of = table_at(self.spark, self.settings, stretch.versions)
+            of = LookupTables(self.spark, self.settings, said=stretch.versions).table_of
             yield f"{rest} and {STRETCH} = {number}", of
         if not known:
-            yield rest, self.batch.lookups_at(self.standing.newest_cut).table_of
+            yield rest, LookupTables(self.spark, self.settings, self.standing.newest_cut).table_of
 
 
 def served(spark: "SparkSession", standing: Standing) -> "DataFrame":

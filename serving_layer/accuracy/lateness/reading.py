@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError
+from braid.log.lookups import LookupTables
 from braid.log.table import Log, read
 from braid.runtime.frames import timestamp
 from braid.tables.commits import newest_commit
 from braid.tables.delta_rs import Pinned, open_table, pin
-from serving_layer.accuracy.explain.batch import Batch
 from serving_layer.accuracy.explain.rows import placed_events
 from serving_layer.accuracy.explain.standing import Standing
 from serving_layer.accuracy.lateness.facts import narrow_columns, needs_spark
@@ -31,9 +31,7 @@ def pinned_log(log: Log) -> Pinned:
 
 
 @contextmanager
-def narrow_rows(
-    spark: "SparkSession", batch: Batch, known: Standing, log: Log, arrival: str | None
-) -> Iterator[Any]:
+def narrow_rows(spark: "SparkSession", known: Standing, log: Log, arrival: str | None) -> Iterator[Any]:
     """The log itself; or where only Spark can filter, the events that are left, in a file."""
     import pyarrow.dataset as ds
 
@@ -44,20 +42,18 @@ def narrow_rows(
     with tempfile.TemporaryDirectory(prefix="braid-events-") as folder:
         # The driver reads them again: with a cluster, it needs a folder that its executors share.
         place = str(Path(folder) / "events")
-        _events_with_places(spark, batch, known, log, arrival).write.parquet(place)
+        _events_with_places(spark, known, log, arrival).write.parquet(place)
         yield ds.dataset(place, format="parquet")
 
 
-def _events_with_places(
-    spark: "SparkSession", batch: Batch, known: Standing, log: Log, arrival: str | None
-) -> "DataFrame":
+def _events_with_places(spark: "SparkSession", known: Standing, log: Log, arrival: str | None) -> "DataFrame":
     from pyspark.sql import functions as F
 
     view = known.version.view
     # Days after the last one are read too: what happens there moves the watermark.
     rows = read(spark, log).where(f"_error is null and day >= date'{known.span.first}'")
     extra = [name for name in (view.source.event_id, arrival) if name and name not in view.keys]
-    events = placed_events(view, rows, batch.lookups_at(known.newest_cut).table_of, *extra)
+    events = placed_events(view, rows, LookupTables(spark, log.settings, known.newest_cut).table_of, *extra)
     wanted = narrow_columns(view, arrival)
     packed = {"_partition", "_offset", "_arrival", "_epoch", *extra}
     return events.select(
