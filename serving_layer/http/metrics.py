@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from braid.runtime.metrics import CONTENT_TYPE
-from serving_layer.memory.all_views import Hub
+from serving_layer.memory.all_views import AllViews
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Meter:
+class ServerMetrics:
     """Counts how long answers took, by route."""
 
     CONTENT_TYPE = CONTENT_TYPE
@@ -34,7 +34,7 @@ class Meter:
                 self._buckets[route][place] += 1
                 self._seconds[route] += took
 
-    def text(self, hub: Hub) -> str:
+    def text(self, views: AllViews) -> str:
         lines = [
             "# HELP braid_answer_seconds Time to answer a question.",
             "# TYPE braid_answer_seconds histogram",
@@ -43,11 +43,14 @@ class Meter:
             for route, counts in sorted(self._buckets.items()):
                 lines += _histogram(route, counts, self._seconds[route])
         gauges = {
-            "braid_serving_memory_bytes": ("Blocks of bases that are held in memory.", hub.memory.bytes),
-            "braid_serving_tail_bytes": ("Tails, which are held in memory as a whole.", hub.memory.reserved),
-            "braid_serving_memory_limit_bytes": ("What both may come to.", hub.memory.most_bytes),
-            "braid_serving_views": ("Views that are served.", len(hub.versions())),
-            "braid_serving_problems": ("Views that cannot be followed.", len(hub.problems)),
+            "braid_serving_memory_bytes": ("Blocks of bases that are held in memory.", views.memory.bytes),
+            "braid_serving_tail_bytes": (
+                "Tails, which are held in memory as a whole.",
+                views.memory.reserved,
+            ),
+            "braid_serving_memory_limit_bytes": ("What both may come to.", views.memory.most_bytes),
+            "braid_serving_views": ("Views that are served.", len(views.versions())),
+            "braid_serving_problems": ("Views that cannot be followed.", len(views.problems)),
         }
         for name, (help_text, value) in gauges.items():
             lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {value}"]

@@ -18,8 +18,8 @@ from braid import session, sliding, tumbling
 from braid.define.windows import Window
 from braid.errors import SettingsError
 from braid.runtime.settings import Settings
-from serving_layer.http.app import Around, Limits, create_app
-from serving_layer.memory.all_views import Hub
+from serving_layer.http.app import Limits, OtherLayers, create_app
+from serving_layer.memory.all_views import AllViews
 from tests.api import serving
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 from tests.waiting import until
@@ -263,7 +263,7 @@ def _events(stream: httpx.Response) -> Iterator[tuple[str, Any]]:
 
 def test_another_address_than_loopback_needs_a_token(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="BRAID_SERVE_TOKEN"):
-        create_app(Hub(settings, 1 << 20), host="0.0.0.0")
+        create_app(AllViews(settings, 1 << 20), host="0.0.0.0")
 
 
 def test_with_a_token_nobody_asks_without_it(tables: Tables) -> None:
@@ -311,7 +311,7 @@ def test_the_document_is_shown_without_asking_another_host(client: httpx.Client)
 
 
 def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None:
-    around = Around(
+    around = OtherLayers(
         days=lambda view: [{"day": "2024-03-10", "state": "stale"}], metrics=lambda: "braid_process_up 1\n"
     )
     with serving(tables.settings, around) as address:
