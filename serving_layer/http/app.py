@@ -40,8 +40,8 @@ def create_app(
     """The application. The views are started and stopped with it."""
     require_token_beyond_loopback(host, token)
     others = others or OtherLayers()
-    meter = ServerMetrics()
-    answering = Answering(views, limits or Limits(), meter)
+    metrics = ServerMetrics(views, others.processes)
+    answering = Answering(views, limits or Limits(), metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> Any:
@@ -60,7 +60,7 @@ def create_app(
     problems.install(app)
     add_views(app, answering)
     add_live(app, views, others.status)
-    add_running(app, views, others, meter)
+    add_running(app, views, others, metrics)
     _add_pages(app, others.data_docs)
     names = LOOPBACK_NAMES if is_loopback(host) else None
     app.add_middleware(Access, token=token, names=names)

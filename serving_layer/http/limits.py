@@ -31,14 +31,14 @@ class Answering:
 
     views: AllViews
     limits: Limits
-    meter: ServerMetrics
+    metrics: ServerMetrics
     limiter: anyio.CapacityLimiter = field(init=False)
 
     def __post_init__(self) -> None:
         self.limiter = anyio.CapacityLimiter(self.limits.at_once)
 
     async def run(self, route: str, work: Callable[[], Result]) -> Result:
-        with self.meter.timing(route):
+        with self.metrics.timing(route):
             try:
                 with anyio.fail_after(self.limits.seconds):
                     return await anyio.to_thread.run_sync(work, limiter=self.limiter, abandon_on_cancel=True)

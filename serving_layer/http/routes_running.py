@@ -1,6 +1,6 @@
 """The routes about what runs: days, ledger, accuracy, status, health, versions and metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from braid.runtime.status import ProcessStatus
 from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused, documented
 from serving_layer.memory.all_views import AllViews
@@ -21,11 +22,11 @@ class OtherLayers:
     ledger: Callable[[str], dict[str, Any]] | None = None
     accuracy: Callable[[str], dict[str, Any]] = lambda name: {"view": name, "days": [], "completeness": []}
     status: Callable[[], dict[str, Any]] = lambda: {"healthy": True, "problems": [], "processes": []}
-    metrics: Callable[[], str] = lambda: ""
+    processes: Callable[[], Sequence[ProcessStatus]] = lambda: []
     data_docs: Path | None = None
 
 
-def add_running(app: FastAPI, views: AllViews, others: OtherLayers, meter: ServerMetrics) -> None:
+def add_running(app: FastAPI, views: AllViews, others: OtherLayers, metrics: ServerMetrics) -> None:
     def known_view(name: str) -> str:
         if name not in views.names:
             views.now(name)
@@ -70,6 +71,6 @@ def add_running(app: FastAPI, views: AllViews, others: OtherLayers, meter: Serve
         return {"views": views.versions(), "problems": dict(views.problems)}
 
     @app.get("/metrics", tags=["running"], response_class=PlainTextResponse)
-    def metrics() -> PlainTextResponse:
+    def prometheus() -> PlainTextResponse:
         """Prometheus' text: the processes' metrics, and those of this server."""
-        return PlainTextResponse(others.metrics() + meter.text(views), media_type=meter.CONTENT_TYPE)
+        return PlainTextResponse(metrics.text(), media_type=metrics.CONTENT_TYPE)

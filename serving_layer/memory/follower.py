@@ -53,7 +53,7 @@ class Follower:
 
     def _open(self, version: Version) -> ViewInMemory:
         tables = ViewTables(self._settings, version.view.name, version.number)
-        # The tail first, as every reader: see serving_layer.reader.
+        # The tail first, as every reader: see serving_layer.answer.reader.
         tail = pin(require_table(tables.tail, version))
         self._base_table: DeltaTable | None = open_table(tables.base)
         return open_in_memory(

@@ -3,21 +3,24 @@
 import csv
 import io
 import json
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from braid import session, sliding, tumbling
 from braid.define.windows import Window
 from braid.errors import SettingsError
 from braid.runtime.settings import Settings
+from braid.runtime.status import ProcessStatus
 from serving_layer.http.app import Limits, OtherLayers, create_app
 from serving_layer.memory.all_views import AllViews
 from tests.api import serving
@@ -311,8 +314,10 @@ def test_the_document_is_shown_without_asking_another_host(client: httpx.Client)
 
 
 def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None:
+    now = datetime.now(UTC)
     around = OtherLayers(
-        days=lambda view: [{"day": "2024-03-10", "state": "stale"}], metrics=lambda: "braid_process_up 1\n"
+        days=lambda view: [{"day": "2024-03-10", "state": "stale"}],
+        processes=lambda: [ProcessStatus("engine", os.getpid(), now, now)],
     )
     with serving(tables.settings, around) as address:
         assert httpx.get(f"{address}/health").json() == {"alive": True}
@@ -321,9 +326,14 @@ def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None
         assert httpx.get(f"{address}/days/hits").json()["days"] == [{"day": "2024-03-10", "state": "stale"}]
         httpx.get(f"{address}/views/hits")
         text = httpx.get(f"{address}/metrics").text
-    assert "braid_process_up 1" in text
-    assert 'braid_answer_seconds_count{route="/views/{view}"} 1' in text
-    assert "braid_serving_memory_limit_bytes 268435456" in text
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["braid_process_up", "engine"] == 1
+    assert samples["braid_answer_seconds_count", "/views/{view}"] == 1
+    assert samples["braid_serving_memory_limit_bytes",] == 268435456
 
 
 def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables: Tables) -> None:

@@ -13,7 +13,6 @@ import typer
 from braid.define.loading import Definitions, load_definitions
 from braid.log.table import Log
 from braid.runtime.logging import Log as Logger
-from braid.runtime.metrics import prometheus
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import read_all, report
@@ -72,7 +71,7 @@ def other_layers(settings: Settings, definitions: Definitions | None = None) -> 
         ledger=_remembered(lambda name: ledgers[name].summary()),
         accuracy=_remembered(lambda name: _accuracy(settings, name)),
         status=lambda: report(read_all(settings), datetime.now(UTC)),
-        metrics=lambda: prometheus(read_all(settings)),
+        processes=lambda: read_all(settings),
         data_docs=Path(site(settings)) if settings.home_is_local else None,
     )
 
