@@ -1,6 +1,6 @@
 """The parameters of a question in a URL: each is known or refused, so that a misspelt one gives no wrong number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
@@ -80,12 +80,3 @@ def asked(view: View, given: Mapping[str, Any], http: HttpRequest, more: Iterabl
         offset=given.get("offset") or 0,
         **texts,
     )
-
-
-def matches(request: Request, row: Mapping[str, Any]) -> bool:
-    """Whether a row that is plain data has the keys that are asked for."""
-    return all(_is_one_of(row[key], wanted) for key, wanted in request.where.items())
-
-
-def _is_one_of(value: Any, wanted: Sequence[str | None]) -> bool:
-    return any(value is None if text is None else str(value) == text for text in wanted)

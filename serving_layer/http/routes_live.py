@@ -9,11 +9,11 @@ from fastapi import Depends, FastAPI, Query
 from fastapi import Request as HttpRequest
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from serving_layer.answer.request import Request
-from serving_layer.http.parameters import asked, matches
+from serving_layer.answer.request import Request, naming
+from serving_layer.http.parameters import asked
 from serving_layer.http.problems import documented
 from serving_layer.memory.all_views import AllViews
-from serving_layer.memory.changes import Move, final, updates
+from serving_layer.memory.changes import Move, final, matching, updates
 
 VIEWS_EVERY, STATUS_EVERY = 0.25, 2.0
 # How soon a stream that has nothing to tell notices that the server stops.
@@ -30,7 +30,11 @@ def add_live(app: FastAPI, views: AllViews, status: Callable[[], dict[str, Any]]
         http: HttpRequest,
         where: Annotated[list[str] | None, Query(description="KEY=VALUE.")] = None,
     ) -> Request:
-        return asked(views.now(view).view, {"where": where}, http, ["mode"])
+        now = views.now(view)
+        request = asked(now.view, {"where": where}, http, ["mode"])
+        with naming("where"):
+            matching(now, request.where)
+        return request
 
     @app.get(
         "/views/{view}/live",
@@ -67,7 +71,9 @@ async def _moves(views: AllViews, name: str, request: Request, mode: Mode) -> Ev
                 continue
             if move is None:
                 yield _event("reset", {"why": "more came than could be sent: read anew"})
-            elif rows := [row for row in chosen(move) if matches(request, row)]:
+                continue
+            fits = matching(move.now, request.where)
+            if rows := [row for row in chosen(move) if fits(row)]:
                 yield _event(word, _told(move, rows))
     finally:
         views.unwatch(name, watcher)

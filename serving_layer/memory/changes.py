@@ -1,6 +1,6 @@
 """What changed in a view between two looks, and the three ways to tell it: updates, what became final, all rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from braid.define.view import View
 from braid.tables.view_tables import bounds
-from serving_layer.answer.json_values import plain_rows
+from serving_layer.answer.json_values import plain_column, plain_rows
 from serving_layer.answer.numbers import KNOWN, STATUS, final_until, numbers
+from serving_layer.answer.scope import Wanted
 from serving_layer.memory.touched import Touched, touched_windows
 from serving_layer.memory.view_in_memory import ViewInMemory
 
@@ -89,6 +90,13 @@ def updates(move: Move) -> list[Row]:
 def final(move: Move) -> list[Row]:
     """Rows that have become final, or were and have changed; and those that are not final any more."""
     return _differences(_finals(move.before), _finals(move.after), dict)
+
+
+def matching(now: ViewInMemory, keys: Mapping[str, Wanted]) -> Callable[[Row], bool]:
+    """Whether a row has the keys that are asked for: their values are typed as for an answer, and made plain."""
+    zone = now.view.source.zone
+    wanted = {key: plain_column(values, zone) for key, values in now.wanted(keys).items()}
+    return lambda row: all(row[key] in values for key, values in wanted.items())
 
 
 class WholeTable:

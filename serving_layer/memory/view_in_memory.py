@@ -24,15 +24,13 @@ from braid.states.calendar import pane_start
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from serving_layer.answer.numbers import with_late
-from serving_layer.answer.scope import EVERYTHING, Scope, typed
+from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values
 from serving_layer.memory.blocks import Block, BlockCache
 
 # So many pieces of a tail of one size become one of the next: few pieces, and none is written anew often.
 PIECES = 8
 # Days are also kept as states of these lengths, so that a long range is read from few rows.
 LEVELS = (DAY, HOUR)
-
-Wanted = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -88,9 +86,11 @@ class ViewInMemory:
 
     def snapshot(self, scope: Scope = EVERYTHING, level: timedelta | None = None) -> Snapshot:
         """The part that a question needs; with a level, the base in panes of that length."""
-        return self.part([scope], self.wanted(scope), level)
+        return self.part([scope], self.wanted(scope.keys), level)
 
-    def part(self, scopes: Sequence[Scope], wanted: Wanted, level: timedelta | None = None) -> Snapshot:
+    def part(
+        self, scopes: Sequence[Scope], wanted: Mapping[str, pa.Array], level: timedelta | None = None
+    ) -> Snapshot:
         """The rows of several stretches of time that do not overlap, and of some keys."""
         base = [
             block.states(scope.since, scope.until, wanted)
@@ -124,15 +124,9 @@ class ViewInMemory:
         window = self.view.window
         return [level for level in LEVELS if isinstance(window, Fixed) and window.pane < level]
 
-    def wanted(self, scope: Scope) -> dict[str, pa.Array]:
+    def wanted(self, keys: Mapping[str, Wanted]) -> dict[str, pa.Array]:
         """The values of keys that a question names, in the type that they have in the tables."""
-        schema, zone = self.tail_pinned.schema, self.view.source.zone
-        found = {}
-        for key, texts in scope.keys.items():
-            kind = schema.field(key).type
-            values = [None if text is None else typed(text, kind, key, zone).as_py() for text in texts]
-            found[key] = pa.array(values, kind)
-        return found
+        return wanted_values(keys, self.tail_pinned.schema, self.view.source.zone)
 
     def days(self, scope: Scope = EVERYTHING) -> list[date]:
         """The days of the base whose rows may be in the scope."""

@@ -246,6 +246,24 @@ def test_who_watches_is_told_what_moves(client: httpx.Client, tables: Tables) ->
     assert (row["host"], row["hits"], row["_change"]) == ("a", tables.answer()[key]["hits"], "changed")
 
 
+@pytest.mark.parametrize("condition", ["flag=true", "where=flag%3Dtrue"])
+def test_who_watches_a_key_that_is_no_text_is_told_by_its_value(settings: Settings, condition: str) -> None:
+    tables = Tables(settings, view_of(tumbling("1 hour"), keys=("flag",), derive={"flag": "n > 0"}))
+    tables.deploy()
+    tables.append([Event(MIDNIGHT, None, 1, MIDNIGHT, flag=True)])
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=30) as client:
+        assert [row["flag"] for row in client.get(f"/views/hits?{condition}").json()["rows"]] == [True]
+        with client.stream("GET", f"/views/hits/live?{condition}") as stream:
+            told = _events(stream)
+            assert next(told)[0] == "hello"
+            epoch = MIDNIGHT + MINUTE
+            tables.append([Event(MIDNIGHT, None, 1, epoch, flag=flag) for flag in (True, False, None)])
+            name, data = next(told)
+        assert (name, [(row["flag"], row["hits"]) for row in data["rows"]]) == ("update", [(True, 2)])
+        refused = client.get("/views/hits/live?flag=perhaps")
+        assert (refused.status_code, refused.json()["parameter"]) == (400, "where")
+
+
 def test_the_dashboard_is_told_where_all_views_stand(client: httpx.Client, tables: Tables) -> None:
     with client.stream("GET", "/live", timeout=30) as stream:
         told = _events(stream)
