@@ -39,7 +39,6 @@ from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
 from infra.cluster import service as local
 from infra.cluster.files import local_cluster
-from infra.cluster.processes import ours
 from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")
@@ -189,7 +188,7 @@ def processor_time(settings: Settings) -> float:
     own = psutil.Process()
     working = {own, *own.children(recursive=True)}
     if is_cluster(settings):
-        working |= {process for process, _ in ours(local_cluster(settings))}
+        working |= {process for process, _ in local_cluster(settings).processes()}
     times = [process.cpu_times() for process in working]
     return float(sum(each.user + each.system for each in times))
 

@@ -15,10 +15,10 @@ from braid.runtime.object_store import is_s3
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
-from infra.kafka import broker as embedded
 from infra.kafka import brokers
 from infra.kafka.brokers import embedded_cluster
 from infra.preflight import Check, check_disk, check_java, check_python
+from infra.services.service import port_is_taken
 
 RUNNING_GIB = 1
 KAFKA_TIMEOUT_MS = 3_000
@@ -151,7 +151,7 @@ def check_broker(settings: Settings) -> list[Check]:
         detail = f"embedded, process {pids} on {present.bootstrap}"
         return [Check("ports", True, "held by the broker"), Check("broker", present.answers, detail, fix)]
     ports = [port for node in cluster.nodes for port in (node.port, node.controller_port)]
-    taken = [str(port) for port in ports if embedded.port_is_taken(port)]
+    taken = [str(port) for port in ports if port_is_taken(port)]
     free = f"{', '.join(map(str, ports[:-1]))} and {ports[-1]} are free"
     found = f"{', '.join(taken)} taken by another process" if taken else free
     fix = "Stop the process that holds the port, or set BRAID_KAFKA_PORT and BRAID_KAFKA_CONTROLLER_PORT."
