@@ -12,8 +12,8 @@ import typer
 from braid.cli.demo.stage import Stage, make_stage, playing
 from braid.cli.demo.story import story
 from braid.cli.demo.tables import check_table
-from braid.cli.output import Json, console, errors, print_json
-from braid.errors import BraidError, CheckFailed
+from braid.cli.output import Json, console, errors, failed, print_json
+from braid.errors import BraidError
 from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
 from examples.stage.checks import Check
@@ -69,9 +69,7 @@ def demo(
             if sys.stdout.isatty() and sys.stdin.isatty():
                 _serve_on(stage)
     if not all(check.ok for check in checks):
-        raise (
-            typer.Exit(1) if json else CheckFailed("the demo's numbers are not the true ones: see the table.")
-        )
+        raise failed(json, "the demo's numbers are not the true ones: see the table.")
 
 
 def _print(stage: Stage, checks: list[Check], seconds: float) -> None:

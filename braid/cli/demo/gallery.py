@@ -9,12 +9,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import typer
-
 from braid.cli.demo.stage import free_port, step
 from braid.cli.demo.tables import check_table, result_table
-from braid.cli.output import console, print_json
-from braid.errors import CheckFailed
+from braid.cli.output import console, failed, print_json
 from braid.runtime import logging as logs
 from braid.runtime.settings import Settings, current_settings
 from examples.stage import play_of
@@ -41,11 +38,7 @@ def play_example(name: str, json: bool) -> None:
     else:
         _print(name, played, home, time.monotonic() - started)
     if not played.ok:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed("the example's numbers are not the true ones: see the table.")
-        )
+        raise failed(json, "the example's numbers are not the true ones: see the table.")
 
 
 def _settings(home: Path) -> Settings:
