@@ -15,9 +15,8 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.versions import Version
-from braid.produce.outlet import FileOutlet
+from braid.produce.outlet import FileOutlet, kafka_outlet
 from braid.produce.record import EVENT, Record
-from braid.produce.sender import kafka_outlet
 from braid.runtime.settings import Settings
 from examples.stage.checks import Check, equal
 from examples.stage.compare import against_truth, identical
