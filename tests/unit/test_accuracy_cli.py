@@ -15,8 +15,8 @@ from serving_layer.accuracy.explain.looked_up import stretches
 from serving_layer.accuracy.explain.standing import DayStanding, Standing
 from serving_layer.accuracy.report.history import keep
 from serving_layer.accuracy.report.values import Counterexample, LogEvent
+from tests.accuracy import DAYS, NOON, comparison, made
 from tests.conftest import Answer
-from tests.unit.test_accuracy_report import DAYS, NOON, comparison, made
 
 pytestmark = pytest.mark.usefixtures("home")
 
