@@ -16,23 +16,21 @@ from braid.define.fingerprint import fingerprint
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.explain.causes import BEYOND, MEANINGS, UNEXPLAINED
 from serving_layer.accuracy.lateness.curves import (
     AFTER,
-    Bar,
     Completeness,
     Curve,
     Lateness,
+    LatenessBar,
     Point,
 )
-from serving_layer.accuracy.lateness.what_if import Outcome, WhatIf
-from serving_layer.accuracy.report.documents import document
-from serving_layer.accuracy.report.headline import headline
-from serving_layer.accuracy.report.history import history, keep, trend
-from serving_layer.accuracy.report.page import page
-from serving_layer.accuracy.report.plots import Bar as Drawn
-from serving_layer.accuracy.report.plots import across
+from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
+from serving_layer.accuracy.report.history import document, history, keep, trend
+from serving_layer.accuracy.report.page import DrawnBar, page, templates
 from serving_layer.accuracy.report.values import (
+    BEYOND,
+    MEANINGS,
+    UNEXPLAINED,
     Cause,
     Comparison,
     Counterexample,
@@ -41,6 +39,7 @@ from serving_layer.accuracy.report.values import (
     LogCounts,
     LogEvent,
     Report,
+    headline,
 )
 from tests.serving import SOURCE
 
@@ -72,14 +71,15 @@ def curve(name: str, *shares: float) -> Curve:
 def made(*comparisons: Comparison, **changes: Any) -> Report:
     shares = (0.6, 0.9, 0.998, 0.999, 0.9995, 1.0, 1.0)
     days = tuple(curve(str(day), *shares) for day in DAYS)
-    lost = Outcome("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
+    bars = (LatenessBar(0, 10, 9), LatenessBar(None, 1, 2))
+    lost = Losses("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
     parts: dict[str, Any] = {
         "view": "page_traffic", "version": 3, "at": NOON + timedelta(hours=1), "cut": NOON,
         "comparisons": comparisons or (comparison(),),
         "completeness": Completeness("arrival", curve("all", *shares), days, (curve("/<index>", *shares),)),
-        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, (Bar(0, 10, 9), Bar(None, 1, 2))),
+        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, bars),
         "what_if": WhatIf(lost, replace(lost, name="a watermark of 10 minutes"), "A watermark of 12 minutes would do."),
-        "braid": Outcome("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
+        "braid": Losses("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
         "log": LogCounts(10_000, 300, {"unparsable": 300}, 500, 0),
     }  # fmt: skip
     return Report(**parts | changes)
@@ -173,7 +173,9 @@ def test_a_log_without_events_has_a_page_too() -> None:
 
 
 def test_a_plot_is_well_formed_whatever_its_names_are() -> None:
-    ElementTree.fromstring(across([Drawn('a "name" <&>', 0.0, "0"), Drawn("b", 1.0, "1")], "what & why"))
+    plots = templates().get_template("plots.svg").module
+    bars = [DrawnBar('a "name" <&>', 0.0, "0"), DrawnBar("b", 1.0, "1")]
+    ElementTree.fromstring(plots.across(bars, "what & why"))  # type: ignore[attr-defined]
 
 
 def test_comparisons_are_kept_with_their_trend(settings: Settings) -> None:
