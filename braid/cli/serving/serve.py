@@ -95,7 +95,7 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
     from batch_layer.days import read_days
     from braid.deploy import store as deployment
     from braid.tables.view_tables import ViewTables
-    from serving_layer.accuracy.report.summary import accuracy_summary
+    from serving_layer.accuracy.report.history import accuracy_summary
 
     active = deployment.load(settings, name).active
     records = read_days(ViewTables(settings, name, active.number)) if active else {}
