@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from braid import cut
 from braid.define.schema import quote
 from braid.define.source import Source
 from braid.errors import BraidError
@@ -102,7 +103,7 @@ def create(spark: "SparkSession", log: Log) -> None:
 
 def last_closed(commit: Commit, length: timedelta) -> datetime:
     """The last epoch that can gain no more rows: one before the newest that was committed."""
-    return commit.epoch - length
+    return cut.last_closed(commit.epoch, length)
 
 
 def describe(spark: "SparkSession", log: Log) -> dict[str, Any]:
