@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.tables import documents
 from braid.tables.commits import Commit
 from braid.tables.delta_log import infos_back
@@ -105,7 +106,7 @@ def closed_epoch(log: Log) -> datetime | None:
     said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), table.version())
     commits = (Commit.from_json(info.get("userMetadata")) for _, info in said)
     newest = next((commit for commit in commits if commit is not None), None)
-    return last_closed(newest, log.settings.epoch) if newest is not None else None
+    return last_closed(newest.epoch, log.settings.epoch) if newest is not None else None
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:
@@ -115,7 +116,7 @@ def require_closed(log: Log, cut: datetime) -> datetime:
         raise BraidError(
             f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
         )
-    if cut > closed:
+    if not is_closed(cut, closed):
         raise BraidError(
             f"the cut {cut.isoformat()} is not closed in the log of source {log.source.name!r}, which is closed up to "
             f"{closed.isoformat()}: events of it may still come. Wait until ingest is past it, or take an earlier cut."

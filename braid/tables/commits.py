@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from braid import writing
 from braid.tables import documents
 from braid.tables.delta_log import infos_back, newest_version
 
@@ -98,20 +99,21 @@ class TailCommit:
 
 @dataclass(frozen=True)
 class BaseCommit:
-    """The metadata of a commit to a base: the cut up to which its days were advanced, and by what."""
+    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt."""
 
     through: datetime
     by: str
+    token: str = ""
 
     def to_json(self) -> str:
-        return json.dumps({"braid": 1, "kind": "base", "through": self.through.isoformat(), "by": self.by})
+        return json.dumps({"braid": 1, "kind": "base"} | asdict(self), default=datetime.isoformat)
 
     @classmethod
     def from_json(cls, text: str | None) -> "BaseCommit | None":
         values = _ours(text)
         if values is None or values.pop("kind", None) != "base":
             return None
-        return cls(datetime.fromisoformat(values["through"]), values["by"])
+        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""))
 
 
 def _ours(text: str | None) -> dict[str, Any] | None:
@@ -156,5 +158,4 @@ def epoch_of(moment: datetime, length: timedelta) -> datetime:
 
 def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
     """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    present = epoch_of(now, length)
-    return present if last is None else max(last, present)
+    return writing.next_epoch(last, epoch_of(now, length))

@@ -5,11 +5,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from braid.cut import last_closed
 from braid.define.view import View
 from braid.deploy.store import Version
 from braid.errors import BraidError, NotYet
 from braid.log import table as logs
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
 from braid.states.finality import watermark
@@ -197,7 +198,7 @@ class StreamJob(Job):
         """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
         if newest_version(self.tables.tail) is None:
             newest = newest_commit(self.log.table)
-            cut = last_closed(newest, self.settings.epoch) if newest else None
+            cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
             view_tables.create(self.spark, self.tables, self.view, cut)
 
     def _read(self, taken: "recovery.Takeover | None") -> DataFrame:

@@ -8,11 +8,13 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from braid.cut import complete_after
 from braid.define.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.log.events import view_events
+from braid.log.lookups import LookupTables
 from braid.log.table import Log, read_commits
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
@@ -33,9 +35,9 @@ from braid.tables.view_tables import (
     replay_cut,
     tail_columns,
 )
+from braid.writing import Batch, decide
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.stream.lookups import Lookups
 
 logger = Logger("stream")
 
@@ -95,7 +97,7 @@ class TailWriter(BatchWriter):
         if used_lookups(self.view):
             needed = [*used_columns(self.view), "day", "_epoch", "_error"]
             return rows.where("_error is null").selectExpr(*map(quote, needed))
-        return view_events(self.view, rows, Lookups(self.spark, self.log.settings, {}).table_of)
+        return view_events(self.view, rows, LookupTables(self.spark, self.log.settings).table_of)
 
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
@@ -124,7 +126,7 @@ class TailWriter(BatchWriter):
     def _append(
         self, rows: DataFrame | None, query: str, batch: int, position: Position, arrived: int | None
     ) -> None:
-        lookups = Lookups(self.spark, self.log.settings, {})
+        lookups = LookupTables(self.spark, self.log.settings)
         states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
@@ -133,7 +135,7 @@ class TailWriter(BatchWriter):
             position=position,
             states=state_fingerprint(self.view),
             epoch=epoch,
-            complete=None if epoch is None else epoch - self.log.settings.epoch,
+            complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen,
             replay_cut=self.replay_cut,
             replaying=position.starting,
@@ -163,22 +165,19 @@ class TailWriter(BatchWriter):
         return replace(self.last, seen=self.seen, fold=True)
 
     def _is_committed(self, query: str, batch: int, position: Position) -> bool:
-        last = self.last
-        if last is None or last.query != query:
-            if last is not None and last.query != self.replaces:
-                raise BraidError(
-                    f"the tail of view {self.view.name!r} was written by another checkpoint (query {last.query}): its "
-                    f"batches cannot be told from new ones. {self.checkpoint.mend}"
-                )
-            return False
-        if batch > last.batch:
-            return False
-        if batch < last.batch or position != last.position:
+        there = Batch(self.last.query, self.last.batch, self.last.position) if self.last else None
+        decision = decide(there, Batch(query, batch, position), self.replaces)
+        if there is not None and decision == "stranger":
+            raise BraidError(
+                f"the tail of view {self.view.name!r} was written by another checkpoint (query {there.query}): its "
+                f"batches cannot be told from new ones. {self.checkpoint.mend}"
+            )
+        if there is not None and decision == "older":
             raise BraidError(
                 f"the checkpoint of view {self.view.name!r} is older than its tail (batch {batch} against "
-                f"{last.batch}): it would be counted twice. {self.checkpoint.mend}"
+                f"{there.number}): it would be counted twice. {self.checkpoint.mend}"
             )
-        return True
+        return decision == "skip"
 
     def _arrived(self, position: Position) -> int | None:
         """How many rows of the log this batch reads; None when it is not worth finding out."""
@@ -208,7 +207,7 @@ class TailWriter(BatchWriter):
         return self._read
 
     def _states(
-        self, rows: DataFrame | None, lookups: Lookups, arrived: int | None
+        self, rows: DataFrame | None, lookups: LookupTables, arrived: int | None
     ) -> tuple[DataFrame, tuple[Observation, ...]]:
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
         if rows is None or arrived == 0:
