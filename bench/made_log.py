@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.tables.commits import Commit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.tables.commits import Commit, Positions, newest_commit
 from braid.tables.storage import Storage

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from braid.check.definitions import compiled_states
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
 from braid.define.windows import Session
@@ -119,6 +118,9 @@ def throughs(base: "DataFrame") -> dict[date, datetime]:
 def _types(spark: "SparkSession", view: View) -> "dict[str, DataType]":
     """Spark itself says which types the states of this view have."""
     from pyspark.sql.types import LongType, TimestampType
+
+    # Here, because where tables live is asked by many who need no Spark.
+    from braid.check.definitions import compiled_states
 
     states = {column.name: column.dataType for column in compiled_states(spark, view).schema}
     return states | {"epoch": TimestampType(), "through": TimestampType(), LATE: LongType()}

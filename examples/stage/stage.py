@@ -137,7 +137,8 @@ class Stage:
 
     def rejected(self) -> dict[str, int]:
         """Reason -> records of the log that are in quarantine."""
-        from braid.log.table import Log, read
+        from braid.log.contents import read
+        from braid.log.table import Log
 
         (source,) = {view.source for view in self.views.values()}
         rows = read(self.spark, Log(source, self.settings)).where("_error is not null")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Log as Logger
 from braid.runtime.settings import Settings

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.tables.storage import Storage
 from speed_layer.ingest.records import INBOX_SCHEMA

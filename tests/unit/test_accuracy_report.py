@@ -20,9 +20,9 @@ from serving_layer.accuracy.lateness.curves import (
     AFTER,
     Completeness,
     Curve,
+    CurvePoint,
     Lateness,
     LatenessBar,
-    Point,
 )
 from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
 from serving_layer.accuracy.report.history import document, history, keep, trend
@@ -64,7 +64,9 @@ def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **chan
 
 def curve(name: str, *shares: float) -> Curve:
     return Curve(
-        name, 5_000, tuple(Point(after, share, share**2) for after, share in zip(AFTER, shares, strict=True))
+        name,
+        5_000,
+        tuple(CurvePoint(after, share, share**2) for after, share in zip(AFTER, shares, strict=True)),
     )
 
 
