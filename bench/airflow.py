@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bench.common import Row, arguments, free_port, percentile, scratch_folder, show
+from bench.shared.common import ResultRow, arguments, free_port, percentile, scratch_folder, show
 from infra.airflow import service as local
 from infra.airflow.api import Api
 from infra.airflow.files import DAGS, LocalAirflow
@@ -91,14 +91,14 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def rows(result: dict[str, Any]) -> list[Row]:
+def rows(result: dict[str, Any]) -> list[ResultRow]:
     def spread(values: list[float]) -> str:
         return f"{statistics.median(values):.1f} s (95 %: {percentile(values, 0.95):.1f} s)"
 
     return [
-        Row("a task that does nothing, from start to end", spread(result["task"])),
-        Row("from the end of a task to the start of the next", spread(result["pause"])),
-        Row(f"a day of {result['tasks'] // result['days']} tasks", f"{result['day']:.0f} s"),
+        ResultRow("a task that does nothing, from start to end", spread(result["task"])),
+        ResultRow("from the end of a task to the start of the next", spread(result["pause"])),
+        ResultRow(f"a day of {result['tasks'] // result['days']} tasks", f"{result['day']:.0f} s"),
     ]
 
 

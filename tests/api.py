@@ -8,18 +8,18 @@ from typing import Any
 import uvicorn
 
 from braid.runtime.settings import Settings
-from serving_layer.http.app import Around, Limits, create_app
-from serving_layer.memory.all_views import Hub
+from serving_layer.http.app import Limits, OtherLayers, create_app
+from serving_layer.memory.all_views import AllViews
 from tests.conftest import free_port
 from tests.waiting import until
 
 
 @contextmanager
 def serving(
-    settings: Settings, around: Around | None = None, limits: Limits | None = None, **access: Any
+    settings: Settings, around: OtherLayers | None = None, limits: Limits | None = None, **access: Any
 ) -> Iterator[str]:
     """The address of a server that lives as long as the block."""
-    app = create_app(Hub(settings, 1 << 28), around, limits, **access)
+    app = create_app(AllViews(settings, 1 << 28), around, limits, **access)
     port = free_port()
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=2)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from braid.errors import CheckFailed
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -27,6 +29,16 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     console.print(table)
+
+
+def say(text: str) -> None:
+    """A sentence as it is: not coloured, not broken where the terminal ends."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def failed(json: bool, message: str) -> Exception:
+    """To be raised by a check that does not hold, for exit code 1; JSON has said already what is wrong."""
+    return typer.Exit(1) if json else CheckFailed(message)
 
 
 def print_error(message: str) -> None:

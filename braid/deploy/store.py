@@ -14,8 +14,8 @@ from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint
 from braid.define.view import View
 from braid.deploy.versions import (
-    Change,
     Deployment,
+    HistoryEntry,
     Phase,
     Version,
     deployed,
@@ -32,9 +32,9 @@ from braid.runtime.settings import Settings
 from braid.tables import documents
 
 __all__ = [
-    "Change",
     "Deployment",
     "Draft",
+    "HistoryEntry",
     "Phase",
     "Version",
     "changing",
@@ -151,7 +151,8 @@ def _parsed(name: str, uri: str, text: str | None) -> Deployment:
     try:
         document = json.loads(text)
         history = tuple(
-            Change(**change | {"at": datetime.fromisoformat(change["at"])}) for change in document["history"]
+            HistoryEntry(**change | {"at": datetime.fromisoformat(change["at"])})
+            for change in document["history"]
         )
         return Deployment(name, tuple(map(_version, document["versions"])), history)
     except (KeyError, TypeError, ValueError) as error:

@@ -119,7 +119,7 @@ def _types(spark: "SparkSession", view: View) -> "dict[str, DataType]":
     """Spark itself says which types the states of this view have."""
     from pyspark.sql.types import LongType, TimestampType
 
-    # Here, because where tables live is asked by many who need no Spark.
+    # Read only where Spark runs already: those who serve these tables do without it.
     from braid.check.definitions import compiled_states
 
     states = {column.name: column.dataType for column in compiled_states(spark, view).schema}

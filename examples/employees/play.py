@@ -3,8 +3,7 @@
 from braid.log.table import Log
 from braid.tables.commits import newest_commit
 from examples.employees import data, headcount
-from examples.stage.checks import equal
-from examples.stage.compare import against_truth
+from examples.stage.checks import against_truth, equal
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage
 

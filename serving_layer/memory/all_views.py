@@ -1,4 +1,4 @@
-"""All views in memory, followed together: who asks gets the newest, who watches is told what moved."""
+"""All views in memory: one thread keeps them up to date, and tells those who watch a view what moved in it."""
 
 import asyncio
 import threading
@@ -13,9 +13,10 @@ from braid.errors import BraidError, NotYet
 from braid.runtime.logging import Log as Logger
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from serving_layer.memory.budget import Memory
-from serving_layer.memory.follower import Follower, Move
-from serving_layer.memory.view_in_memory import Held
+from serving_layer.memory.blocks import BlockCache
+from serving_layer.memory.changes import Move
+from serving_layer.memory.follower import Follower
+from serving_layer.memory.view_in_memory import ViewInMemory
 
 # A look that finds nothing takes a millisecond; a commit is to be visible within a tenth of a second.
 PAUSE = 0.04
@@ -54,12 +55,12 @@ class Watcher:
         self.queue.put_nowait(move)
 
 
-class Hub:
+class AllViews:
     """One thread looks for news of all views; every answer is of one moment."""
 
     def __init__(self, settings: Settings, most_bytes: int) -> None:
         self.settings = settings
-        self.memory = Memory(most_bytes)
+        self.memory = BlockCache(most_bytes)
         self.definitions = load_definitions(settings.definitions)
         self.problems: dict[str, str] = {}
         self._followers: dict[str, Follower] = {}
@@ -90,7 +91,7 @@ class Hub:
         """The views that are defined, and those that are only deployed."""
         return sorted({*self.definitions.views, *self._followers})
 
-    def held(self, name: str) -> Held:
+    def now(self, name: str) -> ViewInMemory:
         follower = self._followers.get(name)
         if follower is not None:
             return follower.now
@@ -102,13 +103,13 @@ class Hub:
         """Where each view stands; what it says moves with every commit."""
         return {name: _where(follower.now) for name, follower in sorted(self._followers.items())}
 
-    def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[Held, Watcher]:
+    def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[ViewInMemory, Watcher]:
         """From here on: the present state, and all moves that come after it. It may wait for a look to end."""
         watcher = Watcher(loop)
         with self._lock:
-            held = self.held(name)
+            present = self.now(name)
             self._watchers.setdefault(name, []).append(watcher)
-        return held, watcher
+        return present, watcher
 
     def unwatch(self, name: str, watcher: Watcher) -> None:
         with self._lock:
@@ -185,11 +186,11 @@ class Hub:
                         continue
 
 
-def _where(held: Held) -> dict[str, Any]:
-    mark = held.mark
+def _where(now: ViewInMemory) -> dict[str, Any]:
+    mark = now.mark
     return {
-        "version": held.version.number,
-        "tail_version": held.tail_version,
-        "base_version": held.base_version,
+        "version": now.version.number,
+        "tail_version": now.tail_version,
+        "base_version": now.base_version,
         "epoch": mark and mark.epoch and mark.epoch.isoformat(),
     }

@@ -11,7 +11,6 @@ import pytest
 from braid.errors import BraidError
 from infra.airflow import service as local
 from infra.airflow.files import DAGS
-from infra.airflow.processes import STANDBY, ours
 from tests.airflow.conftest import DAILY, Running
 from tests.conftest import free_port
 from tests.waiting import until
@@ -59,13 +58,13 @@ def test_it_starts_with_all_dags_paused_and_one_place_for_spark(running: Running
 def test_only_this_machine_can_reach_it_and_only_its_owner_can_read_its_secrets(running: Running) -> None:
     listening = {
         (part, connection.laddr.ip.removeprefix("::ffff:"), connection.laddr.port)
-        for process, part in ours(running.airflow)
+        for process, part in running.airflow.processes()
         for connection in process.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
     assert {ip for _, ip, _ in listening} == {"127.0.0.1"}
     # Spark's own ports are the standby's: Airflow itself has one.
-    assert {port for part, _, port in listening if part != STANDBY} == {running.airflow.port}
+    assert {port for part, _, port in listening if part != local.STANDBY} == {running.airflow.port}
     modes = {
         path: path.stat().st_mode & 0o077 for path in (running.airflow.config, running.airflow.passwords)
     }
@@ -74,7 +73,7 @@ def test_only_this_machine_can_reach_it_and_only_its_owner_can_read_its_secrets(
 
 
 def test_a_second_start_finds_the_first_and_refuses_other_choices(running: Running) -> None:
-    def start(port: int) -> local.Started:
+    def start(port: int) -> local.AirflowStarted:
         return local.start(
             running.airflow, dags=DAGS, port=port, environment=running.environment, say=lambda text: None
         )
@@ -161,10 +160,10 @@ def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(
 
 def test_an_end_leaves_nobody_behind_and_secrets_outlive_it(running: Running) -> None:
     secrets = running.airflow.secret("api_auth", "jwt_secret", "none"), running.airflow.password
-    before = [process for process, _ in ours(running.airflow)]
+    before = [process for process, _ in running.airflow.processes()]
     assert len(before) >= 3
     assert local.stop(running.airflow) is True
-    assert ours(running.airflow) == []
+    assert running.airflow.processes() == []
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in before)
     assert local.stop(running.airflow) is False
     assert local.status(running.airflow).running is False

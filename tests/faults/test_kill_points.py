@@ -1,13 +1,11 @@
 """A stream dies at the worst points of a batch and of a fold: the next start gives the states that the log gives."""
 
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +18,12 @@ from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.maintenance import maintain
 from braid.tables.storage import Storage
-from tests.faults.stage import Stage, assert_exact, make_stage, states_of
-from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, tables_of
+from tests.faults.stage import Stage, assert_exact, make_stage, some, states_of
+from tests.streams import NOON, Feed, recomputed, run_once, tables_of
 
 pytestmark = pytest.mark.soak
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def some(number: int, minute: int) -> list[dict[str, Any]]:
-    """Events around a minute after noon, of several days."""
-    chance = random.Random(minute)
-    return [
-        {
-            "id": f"{minute}-{n}",
-            "time": NOON
-            + minute * MINUTE
-            - timedelta(seconds=chance.choice([1, 60, 3600]) * chance.randrange(60)),
-            "host": f"h{chance.randrange(6)}",
-            "url": chance.choice(["/", "/a", None]),
-            "status": chance.choice([200, 404]),
-            "bytes": chance.randrange(1000),
-        }
-        for n in range(number)
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,8 @@ from batch_layer.run import run
 from batch_layer.tasks import Asked
 from braid import (
     Lookup,
-    Source,
     View,
-    approx_distinct,
     count,
-    mean,
-    quantile,
-    session,
-    sum_,
     tumbling,
 )
 from braid.deploy import store as deployment
@@ -31,25 +25,10 @@ from braid.tables.view_tables import pinned
 from serving_layer.accuracy import accuracy_summary
 from serving_layer.accuracy.explain.compare import CompareOptions, compare
 from serving_layer.accuracy.report.values import Comparison, Report
+from tests.accuracy import requests, traffic, visits
 from tests.conftest import Answer
 from tests.streams import MINUTE, NOON, Feed, run_once, tables_of
 
-requests = Source(
-    name="requests", kafka_topic="requests",
-    schema="id string, time timestamp, host string, url string, bytes bigint, seconds double",
-    event_time="time", event_id="id",
-)  # fmt: skip
-traffic = View(
-    name="traffic", source=requests, keys=("url",), window=tumbling("1 hour"), mode="kappa",
-    measures={
-        "hits": count(), "bytes": sum_("bytes"), "hosts": approx_distinct("host"), "p90": quantile("bytes", 0.9),
-        "seconds": mean("seconds"),
-    },
-)  # fmt: skip
-visits = View(
-    name="visits", source=requests, keys=("host",), window=session(gap="30 minutes"), where="bytes > 0", mode="kappa",
-    measures={"requests": count(), "p50": quantile("bytes", 0.5)},
-)  # fmt: skip
 DAY, NEXT = date(2026, 2, 27), date(2026, 2, 28)
 HOUR = timedelta(hours=1)
 
@@ -240,7 +219,7 @@ def test_an_epoch_that_is_counted_twice_is_found_and_its_events_are_named(
     feed.beat(6)
     run_once(spark, settings, traffic, visits)
     count_twice(spark, settings, traffic, NOON + 3 * MINUTE)
-    define("from tests.integration.test_accuracy import traffic, visits")
+    define("from tests.accuracy import traffic, visits")
     failed = braid("compare", "traffic", "--json")
     assert failed.code == 1
     found = json.loads(failed.out)["comparisons"][0]

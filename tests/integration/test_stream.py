@@ -1,6 +1,5 @@
 """A stream counts every event of its log once, however the log is cut into batches, epochs and days."""
 
-import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,15 +11,8 @@ import pytest
 
 from braid import (
     Lookup,
-    Source,
     View,
-    approx_distinct,
     count,
-    quantile,
-    session,
-    sliding,
-    stddev,
-    sum_,
 )
 from braid.deploy import store as deployment
 from braid.errors import BraidError
@@ -35,23 +27,20 @@ from speed_layer.jobs.engine import stream
 from speed_layer.stream import job as streams
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.tail import newest_tail_commit
-from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, served, tables_of
+from tests.streams import (
+    MINUTE,
+    NOON,
+    Feed,
+    recomputed,
+    requests,
+    run_once,
+    served,
+    some,
+    tables_of,
+    traffic,
+    visits,
+)
 from tests.waiting import until
-
-requests = Source(
-    name="requests", kafka_topic="requests",
-    schema="id string, time timestamp, host string, url string, bytes bigint",
-    event_time="time", event_id="id", timezone="America/New_York",
-)  # fmt: skip
-traffic = View(
-    name="traffic", source=requests, keys=("url",), window=sliding("5 minutes", every="1 minute"),
-    where="bytes < 900",
-    measures={"hits": count(), "bytes": sum_("bytes"), "hosts": approx_distinct("host"), "spread": stddev("bytes")},
-)  # fmt: skip
-visits = View(
-    name="visits", source=requests, keys=("host",), window=session(gap="5 minutes"),
-    measures={"bytes": sum_("bytes"), "p95": quantile("bytes", 0.95)},
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -62,23 +51,6 @@ def settings(home: Path) -> Settings:
 @pytest.fixture
 def feed(spark: Any, settings: Settings) -> Feed:
     return Feed(spark, Log(requests, settings))
-
-
-def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dict[str, Any]]:
-    """Events around a minute after noon, many of them late, some of another day and some without a url."""
-    chance = random.Random(f"{minute} {seed}")
-    return [
-        {
-            "id": f"{minute}-{seed}-{n}",
-            "time": NOON
-            + minute * MINUTE
-            - timedelta(seconds=chance.choice([1, 10, 100]) * chance.randrange(spread)),
-            "host": f"h{chance.randrange(6)}",
-            "url": chance.choice(["/", "/a", None]),
-            "bytes": chance.randrange(1000),
-        }
-        for n in range(number)
-    ]
 
 
 def epochs(spark: Any, settings: Settings, view: View) -> dict[int, int]:
@@ -304,7 +276,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
     import shutil
 
     definitions = tmp_path / "definitions.py"
-    definitions.write_text("from tests.integration.test_stream import requests, traffic\n")
+    definitions.write_text("from tests.streams import requests, traffic\n")
     monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))
     feed.commit(some(20, 0), 0)
     feed.beat(1)

@@ -14,8 +14,8 @@ from serving_layer.accuracy.explain.comparable_days import ComparedDay, Compared
 from serving_layer.accuracy.explain.variants import stretches
 from serving_layer.accuracy.report.history import keep
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
+from tests.accuracy import DAYS, NOON, comparison, made
 from tests.conftest import Answer
-from tests.unit.test_accuracy_report import DAYS, NOON, comparison, made
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -1,8 +1,7 @@
 """A report as a sentence, as a document, as a page and as history: the same numbers, wherever they are read."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,74 +16,22 @@ from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from serving_layer.accuracy import accuracy_summary
 from serving_layer.accuracy.lateness.curves import (
-    AFTER,
     Completeness,
     Curve,
-    CurvePoint,
     Lateness,
-    LatenessBar,
 )
-from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
 from serving_layer.accuracy.report.history import document, history, keep, trend
 from serving_layer.accuracy.report.page import DrawnBar, page, templates
 from serving_layer.accuracy.report.values import (
     BEYOND,
     MEANINGS,
     UNEXPLAINED,
-    Cause,
-    Comparison,
     Counterexample,
-    DayErrors,
-    Errors,
-    LogCounts,
     LogEvent,
-    Report,
     headline,
 )
+from tests.accuracy import NOON, comparison, curve, made
 from tests.serving import SOURCE
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DAYS = [date(2026, 2, 27), date(2026, 2, 28)]
-
-
-def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **changes: Any) -> Comparison:
-    days = tuple(
-        DayErrors(day, NOON, 100, 100 - wrong * (day == DAYS[0]), {"events": 0.02 * bool(wrong), "hits": 0.0})
-        for day in DAYS
-    )
-    made: dict[str, Any] = {
-        "side": side, "groups": 200, "equal": 200 - wrong, "different": wrong, "missing": 0, "extra": 0,
-        "events": 10_000, "lost": 0, "twice": wrong, "days": days,
-        "numbers": (Errors("events", "exact", 200, 200 - wrong, wrong, 0, 0, 1.0 * wrong, 0.0, 0.02, 0.0, 0.0),),
-        "causes": (Cause(cause, wrong, wrong),) if wrong else (),
-        "unexplained": wrong if cause == UNEXPLAINED else 0,
-    }  # fmt: skip
-    return Comparison(**made | changes)
-
-
-def curve(name: str, *shares: float) -> Curve:
-    return Curve(
-        name,
-        5_000,
-        tuple(CurvePoint(after, share, share**2) for after, share in zip(AFTER, shares, strict=True)),
-    )
-
-
-def made(*comparisons: Comparison, **changes: Any) -> Report:
-    shares = (0.6, 0.9, 0.998, 0.999, 0.9995, 1.0, 1.0)
-    days = tuple(curve(str(day), *shares) for day in DAYS)
-    bars = (LatenessBar(0, 10, 9), LatenessBar(None, 1, 2))
-    lost = Losses("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
-    parts: dict[str, Any] = {
-        "view": "page_traffic", "version": 3, "at": NOON + timedelta(hours=1), "cut": NOON,
-        "comparisons": comparisons or (comparison(),),
-        "completeness": Completeness("arrival", curve("all", *shares), days, (curve("/<index>", *shares),)),
-        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, bars),
-        "what_if": WhatIf(lost, replace(lost, name="a watermark of 10 minutes"), "A watermark of 12 minutes would do."),
-        "braid": Losses("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
-        "log": LogCounts(10_000, 300, {"unparsable": 300}, 500, 0),
-    }  # fmt: skip
-    return Report(**parts | changes)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from braid.cli.batch.options import (
     progress,
     short,
 )
-from braid.cli.output import Json, console, print_error, print_json, print_table
+from braid.cli.output import Json, console, failed, print_error, print_json, print_table
 from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import CheckFailed, NotYet
@@ -152,7 +152,7 @@ def gate(
     held = {name: found for name, found in gates.items() if found.holds}
     if held:
         said = "; ".join(f"{name}: {found.verdict.says().rstrip('.')}" for name, found in held.items())
-        raise typer.Exit(1) if json else CheckFailed(f"{day} is held. {said}.")
+        raise failed(json, f"{day} is held. {said}.")
 
 
 @batch.command()
@@ -296,10 +296,11 @@ def _show_results(results: "list[DayResult]", json: bool) -> None:
         said = "; ".join(
             f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
         )
-        raise typer.Exit(1) if json else CheckFailed(
+        raise failed(
+            json,
             f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
-            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`."
-        )  # fmt: skip
+            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`.",
+        )
 
 
 def _sources(views: Sequence[View]) -> list[Source]:

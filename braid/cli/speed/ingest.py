@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.define.source import Source
-from braid.errors import BraidError, CheckFailed
+from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 
@@ -123,11 +123,7 @@ def ledger(name: Name, json: Json = False) -> None:
         console.print(f"waiting to be read: {books.waiting}; requeued: {requeued}", highlight=False)
         _print_all("violations", books.violations[:20])
     if not books.balanced:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed(f"the ledger of {name} does not balance: see the ranges above.")
-        )
+        raise failed(json, f"the ledger of {name} does not balance: see the ranges above.")
     if not json:
         console.print("[green]balanced[/]: nothing lost, nothing twice")
 

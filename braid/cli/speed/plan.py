@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.source import Source
 from braid.define.view import View
@@ -19,7 +19,6 @@ from braid.deploy.plan import (
     Step,
 )
 from braid.deploy.store import deployments
-from braid.errors import CheckFailed
 from braid.runtime.settings import Settings, current_settings
 
 
@@ -50,11 +49,7 @@ def plan(
         console.print(_summary(due))
     if check and due:
         views = ", ".join(change.name for change in due)
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed(f"what is deployed is not what is defined: {views}. `braid apply` does it.")
-        )
+        raise failed(json, f"what is deployed is not what is defined: {views}. `braid apply` does it.")
 
 
 def planned(settings: Settings) -> tuple[PlannedChange, ...]:

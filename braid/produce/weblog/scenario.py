@@ -80,6 +80,20 @@ class Weblog:
         return round(self.events * (1 + (1 - self.malformed) * (self.duplicates + self.duplicates_far)))
 
 
+def parse_start(text: str, days: int, today: date) -> date:
+    """The first day. Events of the future would be refused by ingest, and the truth would not be one."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise BraidError(f"--start {text!r} is not a day: write it as 2024-03-08.") from None
+    if day.toordinal() + days - 1 > today.toordinal():
+        raise BraidError(
+            f"--start {text} and --days {days} reach into the future, which ingest refuses: the last day can be "
+            f"{today - timedelta(days=1)}."
+        )
+    return day
+
+
 def weblog(options: Weblog) -> Iterator[Record]:
     """The records in the order in which they are sent."""
     hours = schedule(options.events, options.days, options.start, ZoneInfo(options.timezone))

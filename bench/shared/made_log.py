@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from braid.log import contents as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
@@ -29,8 +31,6 @@ class MadeLog:
         self, first: int, count: int, epoch: int, at: timedelta, spread: timedelta, files: int = 1
     ) -> None:
         """So many web requests over a stretch of time, evenly but for a few minutes of disorder."""
-        from pyspark.sql import functions as F
-
         self.batch += 1
         begin, seconds = int((START + at).timestamp()), int(spread.total_seconds())
         rows = self.spark.range(first, first + count, numPartitions=files).selectExpr(

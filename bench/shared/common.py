@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +29,7 @@ FIELDS = "id string, time string, host string, url string, status int, bytes big
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One line of a result: what was measured, its ratio to what it is compared with, and what was wanted."""
 
     what: str
@@ -80,8 +81,6 @@ def create_topic(settings: Settings, topic: str) -> None:
 
 def parsed_stream(spark: Any, settings: Settings, topic: str) -> Any:
     """What one would write by hand: Kafka's records as columns."""
-    from pyspark.sql import functions as F
-
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", settings.bootstrap)
     raw = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
     read = F.from_json(F.col("value").cast("string"), FIELDS)
@@ -131,7 +130,7 @@ def arguments(text: str | None, add: Callable[[argparse.ArgumentParser], None]) 
     return parser.parse_args()
 
 
-def show(title: str, rows: Sequence[Row], details: dict[str, Any], as_json: bool) -> None:
+def show(title: str, rows: Sequence[ResultRow], details: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"rows": [vars(row) for row in rows], **details}, indent=2))
         return

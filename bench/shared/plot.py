@@ -13,7 +13,7 @@ COLOURS = ("#1f5fa8", "#d1762a")
 
 
 @dataclass(frozen=True)
-class Line:
+class GrowthCurve:
     """Seconds over sizes, with the slope through their logarithms."""
 
     axis: str
@@ -37,7 +37,7 @@ class Scale:
         return self.begin + share * (self.end - self.begin)
 
 
-def plot(lines: Sequence[Line]) -> str:
+def plot(lines: Sequence[GrowthCurve]) -> str:
     panels = [list(group) for _, group in groupby(lines, key=lambda line: line.axis)]
     rows = -(-len(panels) // IN_A_ROW)
     drawn = "".join(
@@ -51,7 +51,7 @@ def plot(lines: Sequence[Line]) -> str:
     )
 
 
-def _panel(lines: list[Line], left: float, top: float) -> str:
+def _panel(lines: list[GrowthCurve], left: float, top: float) -> str:
     sizes = lines[0].sizes
     times = [seconds for line in lines for seconds in line.seconds]
     across = Scale(sizes[0], sizes[-1], LEFT, WIDTH - RIGHT)
@@ -71,7 +71,7 @@ def _panel(lines: list[Line], left: float, top: float) -> str:
     return f'<g transform="translate({left:g} {top:g})">{"".join(parts)}</g>'
 
 
-def _line(line: Line, colour: str, across: Scale, up: Scale, number: int) -> str:
+def _line(line: GrowthCurve, colour: str, across: Scale, up: Scale, number: int) -> str:
     places = [(across(size), up(seconds)) for size, seconds in zip(line.sizes, line.seconds, strict=True)]
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places)

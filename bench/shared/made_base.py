@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from bench.common import REQUESTS
+from bench.shared.common import REQUESTS
 from braid import View, count, sum_, tumbling
 from braid.deploy.store import changing, deployed
 from braid.runtime.settings import Settings

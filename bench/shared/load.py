@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from braid.produce.pace import paced
 from braid.produce.record import EVENT, Event, Record
+from braid.produce.run import paced
 from braid.produce.weblog.scenario import Weblog, weblog
 from braid.runtime.settings import Settings
 

@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +15,14 @@ from typing import IO, Any
 
 from braid.cli.output import errors
 from braid.errors import CheckFailed
+from infra.services.service import open_local
 
 BRAID = str(Path(sys.executable).with_name("braid"))
-# Never through a proxy: all of it is on this machine.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The demo's own installation. Everything is done as a person would do it: by commands, and over HTTP."""
+class DemoPlatform:
+    """The demo's own platform. Everything is done as a person would do it: by commands, and over HTTP."""
 
     home: Path
     environment: dict[str, str]
@@ -58,9 +55,9 @@ class Stage:
         """What the API answers; None while it does not."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         try:
-            with _open(f"{self.api}{path}{query}", timeout=30) as answer:
+            with open_local(f"{self.api}{path}{query}", timeout=30) as answer:
                 return json.loads(answer.read())
-        except (OSError, urllib.error.URLError):
+        except OSError:
             return None
 
     def wait(self, condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
@@ -77,7 +74,7 @@ class Stage:
         return (self.home / "demo.log").open("ab")
 
 
-def make_stage(home: Path) -> Stage:
+def make_platform(home: Path) -> DemoPlatform:
     """Ports that are free now: the demo must not disturb what runs."""
     home.mkdir(parents=True)
     names = ("KAFKA_PORT", "KAFKA_CONTROLLER_PORT", "HEALTH_PORT", "SERVE_PORT")
@@ -90,37 +87,37 @@ def make_stage(home: Path) -> Stage:
         "BRAID_KAFKA_BOOTSTRAP": "",
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BRAID_")}
-    return Stage(home, kept | settings, free_port())
+    return DemoPlatform(home, kept | settings, free_port())
 
 
 @contextmanager
-def playing(stage: Stage) -> Iterator[None]:
+def playing(platform: DemoPlatform) -> Iterator[None]:
     """The platform and Airflow, from here to the end of the block; nobody is left behind."""
-    airflow = stage.start("airflow", "up", "--port", str(stage.airflow_port))
-    platform = stage.start("up")
+    airflow = platform.start("airflow", "up", "--port", str(platform.airflow_port))
+    process = platform.start("up")
     try:
         with step("starting Kafka, ingest, streams, serving, and Airflow beside them"):
-            stage.wait(lambda: _is_up(stage, platform), "the platform runs")
-            stage.wait(lambda: airflow.poll() is not None, "Airflow runs")
+            platform.wait(lambda: _is_up(platform, process), "the platform runs")
+            platform.wait(lambda: airflow.poll() is not None, "Airflow runs")
             if airflow.returncode != 0:
-                raise CheckFailed(f"Airflow did not start: {stage.home}/demo.log says why.")
+                raise CheckFailed(f"Airflow did not start: {platform.home}/demo.log says why.")
         yield
     finally:
         with step("stopping everything"):
-            for process in (airflow, platform):
-                if process.poll() is None:
-                    process.terminate()
-                process.wait()
+            for one in (airflow, process):
+                if one.poll() is None:
+                    one.terminate()
+                one.wait()
             subprocess.run(
-                [BRAID, "airflow", "down"], env=stage.environment, capture_output=True, check=False
+                [BRAID, "airflow", "down"], env=platform.environment, capture_output=True, check=False
             )
 
 
-def _is_up(stage: Stage, platform: "subprocess.Popen[bytes]") -> bool:
-    if platform.poll() is not None:
-        raise CheckFailed(f"`braid up` ended with {platform.returncode}: {stage.home}/demo.log says why.")
-    found = stage.get("/views")
-    status = stage.get("/status") if found else None
+def _is_up(platform: DemoPlatform, process: "subprocess.Popen[bytes]") -> bool:
+    if process.poll() is not None:
+        raise CheckFailed(f"`braid up` ended with {process.returncode}: {platform.home}/demo.log says why.")
+    found = platform.get("/views")
+    status = platform.get("/status") if found else None
     queries = [query for process in (status or {}).get("processes", []) for query in process["queries"]]
     return any(query["kind"] == "ingest" and query["state"] != "stopped" for query in queries)
 
