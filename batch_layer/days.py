@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
-from batch_layer.gates.judge import Verdict
+from batch_layer.gates.values import Verdict
 from braid.define.source import Source
 from braid.runtime.settings import Settings
 from braid.tables import documents

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables import documents

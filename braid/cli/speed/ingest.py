@@ -86,7 +86,7 @@ def ingest(
 
 def log(name: Name, json: Json = False) -> None:
     """Show what the log holds: days, rows, epochs, the last closed one, and the lag behind the broker."""
-    from braid.log.table import describe
+    from braid.log.contents import describe
     from braid.tables.commits import newest_commit
     from speed_layer.ledger.balance import lag
 
@@ -246,7 +246,8 @@ def maintain(
     Example: `braid maintain --every 12h`
     """
     from braid.deploy.store import deployments
-    from braid.log.table import Log, exists
+    from braid.log.contents import exists
+    from braid.log.table import Log
     from braid.runtime.spark import spark_session
     from braid.tables.maintenance import (
         compact,
