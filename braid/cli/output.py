@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     console.print(table)
+
+
+def print_values(title: str, values: Sequence[Any]) -> None:
+    """A table of dataclasses, one a row; nothing for none."""
+    if values:
+        columns = [field.name for field in fields(values[0])]
+        print_table(title, columns, ([getattr(value, column) for column in columns] for value in values))
 
 
 def say(text: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.batch.options import (
+from braid.cli.options import (
     Cut,
     Day,
     First,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from braid.cli.batch.options import short
+from braid.cli.options import short
 from braid.cli.output import console, print_table
 
 if TYPE_CHECKING:
