@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from braid.cut import last_closed
 from braid.errors import BraidError
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.tables import documents
 from braid.tables.commits import Commit
 from braid.tables.delta_rs import open_table
@@ -105,7 +106,7 @@ def closed_epoch(log: Log) -> datetime | None:
         if text is None:
             break
         if (commit := _commit(text)) is not None:
-            return last_closed(commit, log.settings.epoch)
+            return last_closed(commit.epoch, log.settings.epoch)
         version -= 1
     return None
 

@@ -10,6 +10,7 @@ from batch_layer.gates.judge import Verdict
 from braid.define.source import Source
 from braid.runtime.settings import Settings
 from braid.tables import documents
+from braid.tables.published import day_document, noted_days
 from braid.tables.view_tables import ViewTables
 
 
@@ -84,19 +85,17 @@ class DayRecord:
 
 
 def read_day(tables: ViewTables, day: date) -> DayRecord:
-    text = documents.read(_day_uri(tables, day))
+    text = documents.read(day_document(tables, day))
     return DayRecord(day) if text is None else _record(json.loads(text))
 
 
 def read_days(tables: ViewTables) -> dict[date, DayRecord]:
     """All days of which something is known."""
-    names = documents.names(f"{tables.folder}/days")
-    days = (date.fromisoformat(name.removesuffix(".json")) for name in names)
-    return {day: read_day(tables, day) for day in days}
+    return {day: read_day(tables, day) for day in noted_days(tables)}
 
 
 def write_day(tables: ViewTables, record: DayRecord) -> None:
-    documents.write(_day_uri(tables, record.day), _text(record))
+    documents.write(day_document(tables, record.day), _text(record))
 
 
 def read_gate(settings: Settings, source: Source, day: date) -> Gate | None:
@@ -118,10 +117,6 @@ def judged(last: Gate | None, cut: datetime, verdict: Verdict, before: Gate | No
 
 def released(gate: Gate, because: str, at: datetime) -> Gate:
     return replace(gate, released=Release(because, at, gate.cut))
-
-
-def _day_uri(tables: ViewTables, day: date) -> str:
-    return f"{tables.folder}/days/{day.isoformat()}.json"
 
 
 def _gate_uri(settings: Settings, source: Source, day: date) -> str:

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
+from batch_layer.cuts import throughs
 from batch_layer.days import DayRecord, Gate, read_days, read_gate
-from batch_layer.publish import throughs
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
 from braid.define.view import View

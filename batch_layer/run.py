@@ -14,11 +14,12 @@ from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import OutputDay, audit_output, totals
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import publish
-from batch_layer.recompute import day_rows, on_days, recompute
 from batch_layer.tasks import Asked, DayResult, Task, chunks, task_of, up_to_date
 from braid.define.view import View
 from braid.deploy import store as deployment
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
+from braid.recompute import day_rows, on_days, recompute
 from braid.runtime.logging import Log as Logger
 from braid.runtime.settings import Settings
 from braid.tables import view_tables
@@ -118,7 +119,7 @@ class _SourceRun:
         if open_table(tables.tail) is None:
             view_tables.create(self.spark, tables, deployed, cut)
         chosen = rows.where(on_days(task.day for task in let_in))
-        made = recompute(self.spark, self.settings, deployed, chosen, cut)
+        made = recompute(deployed, chosen, LookupTables(self.spark, self.settings, cut))
         states = made.states.persist()
         try:
             events = {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}

@@ -6,12 +6,13 @@ from datetime import date, datetime
 from itertools import groupby
 from typing import Literal
 
+from batch_layer.cuts import replay_cut
 from batch_layer.plan import ALL, Days, PlannedDay
+from braid.cut import effective
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
 from braid.runtime.settings import Settings
-from braid.tables.delta_rs import open_table
-from braid.tables.view_tables import REPLAY_CUT, ViewTables
+from braid.tables.view_tables import ViewTables
 
 # Days are computed together up to so many events: what they share is kept in memory, and on disk beyond it.
 MOST_EVENTS = 4_000_000
@@ -76,15 +77,7 @@ def task_of(settings: Settings, planned: PlannedDay) -> Task:
     version = deployment.load(settings, planned.view).active
     assert version is not None
     tables = ViewTables(settings, planned.view, version.number)
-    return Task(planned, version, tables, effective_cut(tables, planned.cut, planned.through))
-
-
-def effective_cut(tables: ViewTables, cut: datetime, through: datetime | None) -> datetime:
-    """A day's cut never goes back, nor behind the cut under which a replay has stored its history."""
-    tail = open_table(tables.tail)
-    replayed = tail.metadata().configuration.get(REPLAY_CUT) if tail is not None else None
-    known = [cut, through, datetime.fromisoformat(replayed) if replayed else None]
-    return max(moment for moment in known if moment is not None)
+    return Task(planned, version, tables, effective(planned.cut, planned.through, replay_cut(tables)))
 
 
 def chunks(tasks: list[Task]) -> Iterator[list[Task]]:

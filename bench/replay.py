@@ -18,10 +18,11 @@ from bench.shared.common import REQUESTS, ResultRow, arguments, jvm_memory, scra
 from bench.shared.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
-from braid.tables.view_tables import LATE, ViewTables, base_columns
+from braid.tables.view_tables import ViewTables
 from speed_layer.stream.replay import Progress, replay
 
 VIEW = View(
@@ -48,9 +49,7 @@ def make_log(spark: Any, settings: Settings, events: int, days: int) -> datetime
 def batch(spark: Any, settings: Settings, view: View, cut: datetime, number: int) -> Stages:
     """What a publish does: the states of all days up to the cut, written by day in one commit."""
     began = time.monotonic()
-    states = recomputed_states(spark, view, Log(view.source, settings), cut)
-    states = states.withColumn("through", F.lit(cut)).withColumn(LATE, F.lit(0).cast("bigint"))
-    rows = states.select(*base_columns(view)).repartition(F.col("day"))
+    rows = truth(spark, settings, view, cut).repartition(F.col("day"))
     rows.write.format("delta").partitionBy("day").save(settings.location("batch", str(number)))
     return {"all": time.monotonic() - began}
 
@@ -75,7 +74,7 @@ def replayed(spark: Any, settings: Settings, view: View) -> Stages:
 def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int) -> None:
     """A fast replay of something else proves nothing."""
     served = served_states(spark, view, ViewTables(settings, view.name, 1), cut)
-    batch_states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    batch_states = truth(spark, settings, view, cut)
     found, wanted = (
         states.agg(F.sum("count"), F.count("*"), F.sum(F.hash("day", "pane", *view.keys, "count"))).first()
         for states in (served, batch_states)

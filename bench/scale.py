@@ -34,7 +34,7 @@ from bench.shared.made_log import START, MadeLog
 from bench.shared.plot import GrowthCurve, plot
 from braid import View, count, sum_, tumbling
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
@@ -79,7 +79,7 @@ def history(spark: Any, settings: Settings, size: Size) -> None:
 def recompute(spark: Any, settings: Settings, size: Size) -> None:
     """The same in one go, as a batch does it, written by day."""
     for view in size.all_views:
-        states = recomputed_states(spark, view, Log(view.source, settings), None)
+        states = truth(spark, settings, view)
         states.write.format("delta").partitionBy("day").save(settings.location("batch", view.name))
 
 

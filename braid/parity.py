@@ -36,6 +36,8 @@ class Parity:
     examples: tuple[Mapping[str, Any], ...] = ()
     not_comparable: str | None = None
     measures: tuple[str, ...] = ()
+    # Whether a difference from the truth is what a stream makes of the log: it counts copies, and joins newest lookups.
+    as_streamed: bool = False
 
     @property
     def holds(self) -> bool:
@@ -46,9 +48,12 @@ class Parity:
             return f"v{self.version} cannot be compared with {self.against}: {self.not_comparable}"
         if self.holds:
             return f"v{self.version} equals {self.against} in all {self.groups:,} groups"
+        why = (
+            " (copies of events, or lookups that changed: a stream reads them so)" if self.as_streamed else ""
+        )
         return (
             f"v{self.version} differs from {self.against}: of {self.groups:,} groups {self.different:,} different, "
-            f"{self.missing:,} missing, {self.extra:,} extra"
+            f"{self.missing:,} missing, {self.extra:,} extra{why}"
         )
 
 

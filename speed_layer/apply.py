@@ -15,7 +15,7 @@ from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE, is_alive, read_all
 from speed_layer.jobs.job import utc_now
-from speed_layer.promotion import Verdict, judge, promote
+from speed_layer.promotion import judge, promote
 from speed_layer.stream.replay import Watch, read_history, replay
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class Applier:
 
     def _promote(self, change: PlannedChange, number: int) -> Applied:
         """That a changed definition gives other numbers is the point; that it differs from the log is a defect."""
-        verdict = judge(self.spark(), self.settings, change.name, number)
-        against_log = Verdict(verdict.version, verdict.active, verdict.parities[:1], verdict.days_lost)
+        case = judge(self.spark(), self.settings, change.name, number)
+        against_log = case.against_log
         if not against_log.holds:
             raise CheckFailed(
                 f"v{number} of view {change.name!r} is not promoted: {'; '.join(against_log.objections())}. The active "
@@ -82,7 +82,7 @@ class Applier:
                 '--accept-differences "..."'
             )
         why = "the definition has changed: " + "; ".join(map(str, change.differences))
-        promote(self.settings, change.name, verdict, self.clock(), why)
+        promote(self.settings, change.name, case, self.clock(), why)
         return Applied(
             change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number
         )

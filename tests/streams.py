@@ -11,7 +11,8 @@ from braid import Source, View, approx_distinct, count, quantile, session, slidi
 from braid.log import table as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.frames import no_rows
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
@@ -105,7 +106,7 @@ def served(spark: Any, view: View, tables: ViewTables, cut: datetime | None = No
 
 def recomputed(spark: Any, view: View, settings: Settings, cut: datetime | None = None) -> Counter[Any]:
     """What the log says, in one go."""
-    return rows_of(view, recomputed_states(spark, view, Log(view.source, settings), cut))
+    return rows_of(view, truth(spark, settings, view, cut))
 
 
 def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dict[str, Any]]:

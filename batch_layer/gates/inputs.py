@@ -10,10 +10,11 @@ from batch_layer.days import Gate
 from batch_layer.gates import data_docs
 from batch_layer.gates.judge import InputDay, audit_input
 from batch_layer.plan import Days, SourcePlan, plan
-from batch_layer.recompute import day_rows, log_columns
 from braid.define.source import Source
 from braid.define.view import View
+from braid.log.events import log_columns
 from braid.log.table import Log
+from braid.recompute import day_rows
 from braid.runtime.frames import timestamp
 from braid.runtime.settings import Settings
 

@@ -31,6 +31,11 @@ def log_ddl(source: Source) -> str:
     return ", ".join(f"{quote(name)} {type_name}" for name, type_name in columns.items())
 
 
+def log_columns(source: Source) -> list[str]:
+    """What views and expectations may read of the log, quoted: all but the bytes of rejected records."""
+    return [quote(name) for name in (*source.columns, *_LOG_COLUMNS) if name != "_raw"]
+
+
 def log_schema(source: Source) -> "StructType":
     """The log's schema; needs a running session, because Spark itself reads the text."""
     from pyspark.sql.types import StructType

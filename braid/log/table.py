@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from braid.cut import last_closed
 from braid.define.schema import quote
 from braid.define.source import Source
 from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.runtime.settings import Settings
-from braid.tables.commits import Commit, newest_commit
+from braid.tables.commits import newest_commit
 from braid.tables.delta_log import Transaction
 
 if TYPE_CHECKING:
@@ -100,11 +100,6 @@ def create(spark: "SparkSession", log: Log) -> None:
         spark.sql(f"alter table delta.`{log.table}` add columns ({columns})")
 
 
-def last_closed(commit: Commit, length: timedelta) -> datetime:
-    """The last epoch that can gain no more rows: one before the newest that was committed."""
-    return commit.epoch - length
-
-
 def describe(spark: "SparkSession", log: Log) -> dict[str, Any]:
     """Days with their rows, epochs and the newest commit, for people who ask where the log stands."""
     from pyspark.sql import functions as F
@@ -130,7 +125,7 @@ def describe(spark: "SparkSession", log: Log) -> dict[str, Any]:
         "table": log.table,
         "days": [row.asDict() for row in days.orderBy("day").collect()],
         "newest_epoch": newest.epoch.isoformat() if newest else None,
-        "last_closed_epoch": last_closed(newest, log.settings.epoch).isoformat() if newest else None,
+        "last_closed_epoch": last_closed(newest.epoch, log.settings.epoch).isoformat() if newest else None,
         "positions": newest.end if newest else {},
         "unknown_fields": newest.unknown_fields if newest else (),
     }

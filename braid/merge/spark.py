@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.log.events import read_lookup, view_events
-from braid.log.table import Log, read
 from braid.runtime.frames import days_and_moments
 from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
-from braid.states.spark import merge, prepare, present
+from braid.states.spark import merge, present
 from braid.tables.view_tables import (
     LATE,
     ViewTables,
@@ -22,8 +20,6 @@ from braid.tables.view_tables import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from braid.log.events import BaseOf
 
 
 def beyond(tail: "DataFrame", through: dict[date, datetime]) -> "DataFrame":
@@ -60,25 +56,6 @@ def served_states(
         open_rows = open_rows.where(F.col("epoch") <= F.lit(cut))
     columns = ["day", *bounds(view), *view.keys, *state_columns(view), LATE]
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
-
-
-def recomputed_states(
-    spark: "SparkSession",
-    view: View,
-    log: Log,
-    cut: datetime | None = None,
-    from_day: date | None = None,
-    base_of: "BaseOf | None" = None,
-) -> "DataFrame":
-    """The same, computed from the log alone in one go: what every other way must agree with."""
-    from pyspark.sql import functions as F
-
-    rows = read(spark, log)
-    if cut is not None:
-        rows = rows.where(F.col("_epoch") <= F.lit(cut))
-    if from_day is not None:
-        rows = rows.where(F.col("day") >= F.lit(from_day))
-    return prepare(view, view_events(view, rows, lambda lookup: read_lookup(spark, lookup, base_of)))
 
 
 def merged(

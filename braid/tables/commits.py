@@ -104,20 +104,21 @@ class TailCommit:
 
 @dataclass(frozen=True)
 class BaseCommit:
-    """The metadata of a commit to a base: the cut up to which its days were advanced, and by what."""
+    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt."""
 
     through: datetime
     by: str
+    token: str = ""
 
     def to_json(self) -> str:
-        return json.dumps({"braid": 1, "kind": "base", "through": self.through.isoformat(), "by": self.by})
+        return json.dumps({"braid": 1, "kind": "base"} | asdict(self), default=datetime.isoformat)
 
     @classmethod
     def from_json(cls, text: str | None) -> "BaseCommit | None":
         values = _ours(text)
         if values is None or values.pop("kind", None) != "base":
             return None
-        return cls(datetime.fromisoformat(values["through"]), values["by"])
+        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""))
 
 
 def _ours(text: str | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyarrow.fs import FileType
 
 from braid.deploy.store import Version
 from braid.errors import NotYet
@@ -41,6 +42,8 @@ class Pinned:
 
     version: int
     dataset: Any
+    # Delta's own name for the table: another one stands here after a rebuild, though its place is the same.
+    table_id: str
 
     @property
     def schema(self) -> pa.Schema:
@@ -56,6 +59,11 @@ class Pinned:
                 return parse_commit(file.read().decode())
         except FileNotFoundError:
             return None
+
+    def stamp(self, version: int) -> tuple[int, int] | None:
+        """When the file of a commit was written, and its size; None when it is gone."""
+        found = self.dataset.filesystem.get_file_info(f"_delta_log/{version:020d}.json")
+        return None if found.type == FileType.NotFound else (found.mtime_ns, found.size)
 
     def checkpoint(self) -> int:
         """The newest version with a checkpoint, -1 for none: commits may be gone only up to there."""
@@ -127,7 +135,7 @@ def require_table(location: str, version: Version) -> DeltaTable:
 
 
 def pin(table: DeltaTable) -> Pinned:
-    return Pinned(table.version(), table.to_pyarrow_dataset())
+    return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
 
 
 def rows_by_day(location: str) -> dict[date, int]:

@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 
 from braid.define.windows import Window
 from braid.deploy.store import Version
+from braid.merge.arrow import IN_TAIL, Snapshot
 from braid.states import arrow
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE
+from serving_layer.answer.json_values import plain, plain_rows
 from serving_layer.answer.numbers import (
     EVENT_COUNT,
     KNOWN,
@@ -25,8 +27,6 @@ from serving_layer.answer.numbers import (
     numbers,
     totals,
 )
-from serving_layer.answer.plain import plain, plain_rows
-from serving_layer.answer.reader import IN_TAIL, Snapshot
 from serving_layer.answer.request import (
     Ranking,
     Request,

@@ -12,11 +12,11 @@ from braid.define.view import View
 from braid.define.windows import Session, all_time
 from braid.measures import Measure
 from braid.measures.counts import Count
+from braid.merge.arrow import IN_TAIL, Snapshot, served_states
 from braid.states import EVENTS, arrow
 from braid.states.finality import watermark
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE, bounds
-from serving_layer.answer.reader import IN_TAIL, Snapshot, served_states
 
 # Names that begin with an underscore are nobody else's: a view of web requests has a key called "status".
 STATUS, EVENT_COUNT = "_status", "_events"

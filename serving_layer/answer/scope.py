@@ -55,13 +55,22 @@ def condition(scope: Scope, schema: pa.Schema, zone: ZoneInfo) -> Any:
         if bound is not None:
             moment = pa.scalar(bound.astimezone(UTC), pa.timestamp("us", "UTC"))
             conditions.append(getattr(pc.field("pane"), compare)(moment))
-    for key, wanted in scope.keys.items():
-        values = [typed(text, schema.field(key).type, key, zone) for text in wanted if text is not None]
-        equal = [pc.field(key) == value for value in values]
-        missing = [pc.field(key).is_null()] if None in wanted else []
+    for key, values in wanted_values(scope.keys, schema, zone).items():
+        equal = [pc.field(key) == value for value in values.drop_null()]
+        missing = [pc.field(key).is_null()] if values.null_count else []
         conditions.append(reduce(or_, equal + missing))
     present = [each for each in conditions if each is not None]
     return reduce(and_, present) if present else None
+
+
+def wanted_values(keys: Mapping[str, Wanted], schema: pa.Schema, zone: ZoneInfo) -> dict[str, pa.Array]:
+    """The values of keys that a question names, each in the type that it has in the view's tables; null is no value."""
+    found = {}
+    for key, texts in keys.items():
+        kind = schema.field(key).type
+        values = [None if text is None else typed(text, kind, key, zone).as_py() for text in texts]
+        found[key] = pa.array(values, kind)
+    return found
 
 
 def typed(text: str, kind: pa.DataType, key: str, zone: ZoneInfo) -> pa.Scalar:

@@ -1,4 +1,4 @@
-"""A view held in memory at one moment: its base by day, its tail in pieces, and any part of both as a snapshot."""
+"""A view in memory at one moment: its base by day, its tail in pieces, and any part of both as a snapshot."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,28 +17,20 @@ from braid.define.windows import (
     Window,
 )
 from braid.deploy.store import Version
+from braid.merge.arrow import Snapshot, base_columns, beyond, tail_columns
 from braid.states import arrow
 from braid.states.arrow import INSTANT
 from braid.states.calendar import pane_start
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from serving_layer.answer.numbers import with_late
-from serving_layer.answer.reader import (
-    Snapshot,
-    base_columns,
-    tail_columns,
-    uncovered,
-)
-from serving_layer.answer.scope import EVERYTHING, Scope, typed
-from serving_layer.memory.blocks import Block
-from serving_layer.memory.budget import Memory
+from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values
+from serving_layer.memory.blocks import Block, BlockCache
 
 # So many pieces of a tail of one size become one of the next: few pieces, and none is written anew often.
 PIECES = 8
 # Days are also kept as states of these lengths, so that a long range is read from few rows.
 LEVELS = (DAY, HOUR)
-
-Wanted = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -50,11 +42,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Held:
+class ViewInMemory:
     """One version's tables at one moment. Values of another moment share with it what has not changed."""
 
     version: Version
-    memory: Memory
+    memory: BlockCache
     tail_pinned: Pinned
     tail_version: int
     pieces: tuple[Piece, ...]
@@ -94,9 +86,11 @@ class Held:
 
     def snapshot(self, scope: Scope = EVERYTHING, level: timedelta | None = None) -> Snapshot:
         """The part that a question needs; with a level, the base in panes of that length."""
-        return self.part([scope], self.wanted(scope), level)
+        return self.part([scope], self.wanted(scope.keys), level)
 
-    def part(self, scopes: Sequence[Scope], wanted: Wanted, level: timedelta | None = None) -> Snapshot:
+    def part(
+        self, scopes: Sequence[Scope], wanted: Mapping[str, pa.Array], level: timedelta | None = None
+    ) -> Snapshot:
         """The rows of several stretches of time that do not overlap, and of some keys."""
         base = [
             block.states(scope.since, scope.until, wanted)
@@ -130,15 +124,9 @@ class Held:
         window = self.view.window
         return [level for level in LEVELS if isinstance(window, Fixed) and window.pane < level]
 
-    def wanted(self, scope: Scope) -> dict[str, pa.Array]:
+    def wanted(self, keys: Mapping[str, Wanted]) -> dict[str, pa.Array]:
         """The values of keys that a question names, in the type that they have in the tables."""
-        schema, zone = self.tail_pinned.schema, self.view.source.zone
-        found = {}
-        for key, texts in scope.keys.items():
-            kind = schema.field(key).type
-            values = [None if text is None else typed(text, kind, key, zone).as_py() for text in texts]
-            found[key] = pa.array(values, kind)
-        return found
+        return wanted_values(keys, self.tail_pinned.schema, self.view.source.zone)
 
     def days(self, scope: Scope = EVERYTHING) -> list[date]:
         """The days of the base whose rows may be in the scope."""
@@ -156,14 +144,14 @@ class Held:
         load = partial(self._load, day) if level is None else partial(self._rolled, day, level)
         return self.memory.block(self._name(day, level), load)
 
-    def with_commit(self, version: int, rows: pa.Table | None, mark: TailCommit | None) -> "Held":
+    def with_commit(self, version: int, rows: pa.Table | None, mark: TailCommit | None) -> "ViewInMemory":
         """After one more commit of the tail."""
         pieces = self.pieces
         if rows is not None and len(rows):
             pieces = settled(self.view, (*pieces, Piece(0, Block(rows))))
         return replace(self, tail_version=version, pieces=pieces, mark=mark or self.mark)
 
-    def with_base(self, base: Pinned, changed: Iterable[date]) -> "Held":
+    def with_base(self, base: Pinned, changed: Iterable[date]) -> "ViewInMemory":
         """After a publish of some days: rows of the tail that they cover leave it."""
         days = pa.array(list(changed), pa.date32())
         files = files_of(base)
@@ -172,7 +160,7 @@ class Held:
         pieces = tuple(
             piece if len(rows) == len(piece.block) else Piece(piece.tier, Block(rows))
             for piece in self.pieces
-            if len(rows := uncovered(piece.block.states(), through))
+            if len(rows := beyond(piece.block.states(), through))
         )
         rows = {day: count for day, count in self.rows.items() if self.files.get(day) == files.get(day)}
         rows |= rows_by_day(base, [day for day in files if day not in rows])
@@ -205,14 +193,14 @@ class Held:
         return self.tail_pinned.schema.empty_table().select(list(columns))
 
 
-def hold(version: Version, memory: Memory, tail: Pinned, base: Pinned | None) -> Held:
+def open_in_memory(version: Version, memory: BlockCache, tail: Pinned, base: Pinned | None) -> ViewInMemory:
     """What the tables hold now: all of the tail, and of the base where its days are."""
     through = {} if base is None else base.throughs()
     files = {} if base is None else files_of(base)
-    rows = uncovered(tail.rows(tail_columns(version.view)), through)
+    rows = beyond(tail.rows(tail_columns(version.view)), through)
     pieces = (Piece(_tier(len(rows)), Block(rows)),) if len(rows) else ()
     sizes = {} if base is None else rows_by_day(base, files)
-    return Held(version, memory, tail, tail.version, pieces, tail.mark(), base, files, sizes, through)
+    return ViewInMemory(version, memory, tail, tail.version, pieces, tail.mark(), base, files, sizes, through)
 
 
 def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:

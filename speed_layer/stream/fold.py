@@ -9,9 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from braid import cut as rules
 from braid.errors import BraidError
 from braid.merge.spark import base_states, beyond
 from braid.runtime.frames import timestamp
@@ -19,7 +23,8 @@ from braid.runtime.logging import Log as Logger
 from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
-from braid.tables.delta_log import newest_version, transactions
+from braid.tables.conditional import Seen, again_while_overtaken, commit
+from braid.tables.delta_log import Transaction, newest_version, transactions
 from braid.tables.storage import Storage
 from braid.tables.view_tables import (
     LATE,
@@ -30,13 +35,12 @@ from braid.tables.view_tables import (
 )
 from speed_layer.stream.tail import TailWriter
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 logger = Logger("stream")
 
 # A fold stalls the stream: few epochs, often.
 MOST_EPOCHS = 5
+# No version of a base: it is looked at anew.
+UNKNOWN = -1
 
 
 @dataclass
@@ -48,8 +52,11 @@ class Folding:
     # Epochs that one batch or one fold wrote: they have one row per pane and keys.
     whole: set[datetime] = field(default_factory=set)
     tail_version: int = -1
-    base_version: int = -1
+    base_version: int = UNKNOWN
     base_through: datetime | None = None
+    # What that version of the base covers, and up to which epoch the tail was rid of it.
+    covers: datetime | None = None
+    collected: datetime | None = None
 
     def begin(self) -> None:
         """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
@@ -58,7 +65,7 @@ class Folding:
         self.tail_version = newest_version(storage, tables.tail) or 0
         paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
         self.files = Counter(epoch_of_path(path) for path in paths)
-        self.base_version = self.writer.last.collected if self.writer.last else -1
+        self.base_version = self.writer.last.collected if self.writer.last else UNKNOWN
         has_days = bool(newest_version(storage, tables.base))
         newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
         self.base_through = newest[1].through if newest else None
@@ -73,10 +80,10 @@ class Folding:
             self._catch_up()
         if (cut := self._cut_due(complete)) is not None:
             self._advance(cut)
-        elif self._base_changed():
-            self._collect()
+        elif self._is_to_collect(complete):
+            self._collect(complete)
         elif epochs := due(self.files, complete):
-            self._rewrite(epochs)
+            self._rewrite(epochs, self.tail_version)
         else:
             return False
         return True
@@ -98,7 +105,7 @@ class Folding:
         return complete if since is not None and complete - since >= every else None
 
     def _catch_up(self) -> None:
-        for done in transactions(Storage(self.writer.spark), self.writer.tables.tail, self.tail_version + 1):
+        for done in self._commits_since(self.tail_version):
             self.files.subtract(epoch_of_value(values["epoch"]) for values in done.removed if values)
             added = [epoch_of_value(values["epoch"]) for values in done.added]
             merged = {
@@ -110,27 +117,49 @@ class Folding:
         self.files = +self.files
         self.whole &= self.files.keys()
 
-    def _base_changed(self) -> bool:
-        return newest_version(Storage(self.writer.spark), self.writer.tables.base) != self.base_version
+    def _commits_since(self, version: int) -> Iterator[Transaction]:
+        return transactions(Storage(self.writer.spark), self.writer.tables.tail, version + 1)
+
+    def _is_to_collect(self, complete: datetime) -> bool:
+        """Whether the base has changed, or the tail is complete to more of what the base covers."""
+        newest = newest_version(Storage(self.writer.spark), self.writer.tables.base)
+        return newest != self.base_version or rules.is_to_collect(
+            self.files, self.covers, self.collected, complete
+        )
 
     def _advance(self, cut: datetime) -> None:
         """base := merge(base, tail up to the cut). Each row goes in once: its day's `through` is then the cut."""
-        from pyspark.sql import functions as F
+        view, tables = self.writer.view, self.writer.tables
+        with self.writer.lock:
+            self._catch_up()
+            tail_version = self.tail_version
+        before, made, days = again_while_overtaken(
+            tables.base, lambda seen: (seen.version, *self._fold_into(seen, tail_version, cut))
+        )
+        # What others published before this, and is not collected yet, is looked at next.
+        knows_all = before == 0 or (before == self.base_version and self.collected == self.covers)
+        self.base_version = made if knows_all else UNKNOWN
+        self.base_through = self.covers = self.collected = cut
+        logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=days)
+        self._forget(cut, tail_version, made if knows_all else None)
 
+    def _fold_into(self, seen: Seen, tail_version: int, cut: datetime) -> tuple[int, int]:
+        """The version of the base that this makes, and how many days it advances."""
         spark, view, tables = self.writer.spark, self.writer.view, self.writer.tables
-        published = newest_version(Storage(spark), tables.base) or 0
-        base = pinned(spark, tables.base, published)
+        base = pinned(spark, tables.base, seen.version)
         # The first version only created the table: there is no day to ask for, and asking takes half a second.
-        through = throughs(base) if published else {}
-        open_rows = beyond(pinned(spark, tables.tail), through).where(F.col("epoch") <= F.lit(cut))
+        through = throughs(base) if seen.version else {}
+        open_rows = beyond(pinned(spark, tables.tail, tail_version), through).where(
+            F.col("epoch") <= F.lit(cut)
+        )
         by_day = totals_by_day(open_rows)
         days, before = sorted(by_day), sum(by_day.values(), NOTHING)
         shared = [name for name in base_columns(view) if name != "through"]
         parts = open_rows.select(*shared)
-        if published:
+        if seen.version:
             there = base_states(view, base).where(F.col("day").isin(days)).select(*shared)
             parts, before = there.unionByName(parts), before + totals(there)
-        copied = not published and self._is_whole(cut, before)
+        copied = not seen.version and self._is_whole(cut, before)
         states = parts if copied else merge(view, parts, totals=(LATE,))
         folded = (
             states.withColumn("through", F.lit(cut)).select(*base_columns(view)).repartition(F.col("day"))
@@ -139,10 +168,7 @@ class Folding:
             writer = checked.write.format("delta").mode("overwrite" if days else "append")
             if days:
                 writer = writer.option("replaceWhere", among("day", [f"date'{day}'" for day in days]))
-            writer.option("userMetadata", BaseCommit(cut, "stream").to_json()).save(tables.base)
-        self.base_through, self.base_version = cut, newest_version(Storage(spark), tables.base) or 0
-        logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=len(days))
-        self._forget(cut)
+            return commit(spark, writer, seen, BaseCommit(cut, "stream")), len(days)
 
     def _is_whole(self, cut: datetime, found: "Totals") -> bool:
         """Whether what is up to a cut has one row per pane and keys already, and every event that its batch counted.
@@ -152,56 +178,72 @@ class Folding:
         merged = {epoch for epoch in self.files if epoch <= cut} == {cut} and cut in self.whole
         return merged and found == Totals(self.writer.counts.history)
 
-    def _forget(self, cut: datetime) -> None:
+    def _forget(self, cut: datetime, tail_version: int, collected: int | None) -> None:
         """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""
         writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
-        self._say(writer.option("replaceWhere", f"epoch <= {timestamp(cut)}"), self.base_version)
+        gone = [epoch for epoch in self.files if epoch <= cut]
+        writer = writer.option("replaceWhere", f"epoch <= {timestamp(cut)}")
+        self._say(writer, tail_version, gone, collected)
 
-    def _collect(self) -> None:
+    def _collect(self, complete: datetime) -> None:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
-        from pyspark.sql import functions as F
-
-        spark, tables = self.writer.spark, self.writer.tables
+        spark, tables, tail_version = self.writer.spark, self.writer.tables, self.tail_version
         # Named before it is read: what is published in between is collected next time.
         self.base_version = newest_version(Storage(spark), tables.base) or 0
         # The first version only created the table: there is nothing to ask for, and asking takes a second.
         through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
-        if not through:
+        self.covers, self.collected = (
+            max(through.values(), default=None),
+            rules.collectable(through, complete),
+        )
+        if self.collected is None:
             return
-        with self.writer.lock:
-            assert self.writer.last is not None
-            self.writer.last = replace(self.writer.last, collected=self.base_version)
-        tail = pinned(spark, tables.tail).where(F.col("epoch") <= F.lit(max(through.values())))
-        rows = tail.groupBy("epoch").count()
-        left = beyond(tail, through).groupBy("epoch").count().withColumnRenamed("count", "left")
-        covered = rows.join(left, on="epoch", how="left").where("left is null or left < count")
-        epochs = [
-            as_utc(row.micros) for row in covered.select(F.unix_micros("epoch").alias("micros")).collect()
-        ]
+        if self.collected == self.covers:
+            with self.writer.lock:
+                assert self.writer.last is not None
+                self.writer.last = replace(self.writer.last, collected=self.base_version)
+        tail = pinned(spark, tables.tail, tail_version).where(F.col("epoch") <= F.lit(self.collected))
+        rows = tail.groupBy("day", F.unix_micros("epoch").alias("micros")).count().collect()
+        epochs = rules.covered_epochs(((row.day, as_utc(row.micros)) for row in rows), through)
         if epochs:
-            self._rewrite(epochs, through)
+            self._rewrite(sorted(epochs), tail_version, through)
 
-    def _rewrite(self, epochs: list[datetime], through: dict[Any, datetime] | None = None) -> None:
+    def _rewrite(
+        self, epochs: list[datetime], tail_version: int, through: dict[date, datetime] | None = None
+    ) -> None:
         """One file for each of these closed epochs, without what is covered."""
-        from pyspark.sql import functions as F
-
         view, tables = self.writer.view, self.writer.tables
-        tail = pinned(self.writer.spark, tables.tail).where(F.col("epoch").isin(epochs))
+        tail = pinned(self.writer.spark, tables.tail, tail_version).where(F.col("epoch").isin(epochs))
         left = beyond(tail, through or {})
         folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))
         with unchanged(self._name("tail"), totals(left), folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
             where = among("epoch", map(timestamp, epochs))
-            self._say(writer.option("replaceWhere", where).option("dataChange", "false"))
+            self._say(
+                writer.option("replaceWhere", where).option("dataChange", "false"), tail_version, epochs
+            )
         logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
 
-    def _say(self, writer: Any, collected: int | None = None) -> None:
-        """Commits to the tail and says its newest commit again; nothing while that one is in doubt."""
+    def _say(
+        self, writer: Any, tail_version: int, epochs: Iterable[datetime], collected: int | None = None
+    ) -> None:
+        """Replaces epochs as they were in a version, and says the newest commit again; nothing while that is in doubt.
+
+        Nothing either if a commit since then has touched one of them: what it brought would be gone.
+        """
         with self.writer.lock:
-            if (commit := self.writer.settled()) is not None:
-                known = commit.collected if collected is None else collected
-                self.writer.say(writer, replace(commit, collected=known))
-                self._catch_up()
+            touched = [
+                epoch_of_value(values["epoch"])
+                for done in self._commits_since(tail_version)
+                for values in (*done.added, *done.removed)
+                if values
+            ]
+            if not rules.may_replace(epochs, touched):
+                self.base_version = UNKNOWN
+            elif (last := self.writer.settled()) is not None:
+                known = last.collected if collected is None else collected
+                self.writer.say(writer, replace(last, collected=known))
+            self._catch_up()
 
     def _name(self, table: str) -> str:
         return f"{table} of view {self.writer.view.name!r}"
@@ -224,19 +266,17 @@ class Totals:
 NOTHING = Totals()
 
 
-def totals_by_day(rows: "DataFrame") -> "dict[date, Totals]":
-    from pyspark.sql import functions as F
-
+def totals_by_day(rows: DataFrame) -> dict[date, Totals]:
     sums = rows.groupBy("day").agg(F.sum(EVENTS.state_name).alias("events"), F.sum(LATE).alias("late"))
     return {row.day: Totals(row.events, row.late) for row in sums.collect()}
 
 
-def totals(rows: "DataFrame") -> Totals:
+def totals(rows: DataFrame) -> Totals:
     return sum(totals_by_day(rows).values(), NOTHING)
 
 
 @contextmanager
-def unchanged(name: str, before: Totals, folded: "DataFrame") -> Iterator["DataFrame"]:
+def unchanged(name: str, before: Totals, folded: DataFrame) -> Iterator[DataFrame]:
     """Lets folded states be written only if they hold as many events as the rows that they replace."""
     # Counted before they are committed, and made only once.
     folded.persist()

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from braid.cut import last_closed
 from braid.define.view import View
 from braid.deploy.store import Version
 from braid.errors import BraidError, NotYet
 from braid.log import table as logs
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.runtime.logging import Log as Logger
 from braid.runtime.status import QueryStatus
 from braid.states.finality import watermark
@@ -199,7 +200,7 @@ class StreamJob(Job):
         """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
         if newest_version(Storage(self.spark), self.tables.tail) is None:
             newest = newest_commit(self.spark, self.log.table)
-            cut = last_closed(newest, self.settings.epoch) if newest else None
+            cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
             view_tables.create(self.spark, self.tables, self.view, cut)
 
     def _read(self, taken: "takeover.Takeover | None") -> "DataFrame":

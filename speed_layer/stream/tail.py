@@ -10,6 +10,7 @@ from braid.define.schema import quote
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.log.events import view_events
+from braid.log.lookups import LookupTables
 from braid.log.table import Log, read_commits
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Log as Logger
@@ -32,7 +33,6 @@ from braid.tables.view_tables import (
 )
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.jobs.writer import BatchWriter
-from speed_layer.stream.lookups import Lookups
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -97,7 +97,7 @@ class TailWriter(BatchWriter):
         if used_lookups(self.view):
             needed = [*used_columns(self.view), "day", "_epoch", "_error"]
             return rows.where("_error is null").selectExpr(*map(quote, needed))
-        return view_events(self.view, rows, Lookups(self.spark, self.log.settings, {}).table_of)
+        return view_events(self.view, rows, LookupTables(self.spark, self.log.settings).table_of)
 
     def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
@@ -126,7 +126,7 @@ class TailWriter(BatchWriter):
     def _append(
         self, rows: "DataFrame | None", query: str, batch: int, position: Position, arrived: int | None
     ) -> None:
-        lookups = Lookups(self.spark, self.log.settings, {})
+        lookups = LookupTables(self.spark, self.log.settings)
         states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
@@ -210,7 +210,7 @@ class TailWriter(BatchWriter):
         return self._read
 
     def _states(
-        self, rows: "DataFrame | None", lookups: Lookups, arrived: int | None
+        self, rows: "DataFrame | None", lookups: LookupTables, arrived: int | None
     ) -> "tuple[DataFrame, tuple[Observation, ...]]":
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
         from pyspark.sql import Observation

@@ -61,7 +61,7 @@ def in_a_fold_into_the_base(die: Die) -> None:
 
 
 def between_base_and_tail(die: Die) -> None:
-    def fall(folding: Any, cut: Any) -> None:
+    def fall(folding: Any, *_: Any) -> None:
         # Only its own fold advances a kappa view's base: what is to be collected was advanced just now.
         if folding.writer.view.mode == "kappa":
             die()

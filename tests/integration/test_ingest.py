@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from braid.cut import last_closed
 from braid.errors import BraidError
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
 from infra.kafka.broker import Broker
@@ -120,7 +121,7 @@ def test_when_ingest_stops_its_last_epoch_is_closed(spark: Any, log: Log, broker
     newest = newest_commit(spark, log.table)
     assert newest is not None
     last = rows(spark, log).agg({"_epoch": "max"}).selectExpr("unix_seconds(`max(_epoch)`)").first()[0]
-    assert last <= last_closed(newest, log.settings.epoch).timestamp()
+    assert last <= last_closed(newest.epoch, log.settings.epoch).timestamp()
 
 
 def test_an_idle_source_still_closes_its_epochs(spark: Any, log: Log, broker: Broker) -> None:

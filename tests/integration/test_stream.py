@@ -204,16 +204,13 @@ def publish(spark: Any, settings: Settings, view: View, days: int, cut: Any) -> 
     """As the batch layer does: days of the log up to a cut, each replaced in one commit."""
     from pyspark.sql import functions as F
 
-    from braid.merge.spark import recomputed_states
-    from braid.tables.view_tables import LATE, base_columns
+    from braid.recompute import truth
 
-    states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    states = truth(spark, settings, view, cut)
     chosen = [row.day for row in states.select("day").distinct().orderBy(F.desc("day")).limit(days).collect()]
-    rows = states.where(F.col("day").isin(chosen)).withColumns(
-        {"through": F.lit(cut), LATE: F.lit(0).cast("bigint")}
-    )
+    rows = states.where(F.col("day").isin(chosen))
     listed = ", ".join(f"date'{day}'" for day in chosen)
-    writer = rows.select(*base_columns(view)).write.format("delta").mode("overwrite")
+    writer = rows.write.format("delta").mode("overwrite")
     writer.option("replaceWhere", f"day in ({listed})").save(tables_of(settings, view).base)
 
 

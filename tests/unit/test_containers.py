@@ -166,7 +166,7 @@ def test_no_secret_stands_in_a_file() -> None:
 
 def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
     from serving_layer.http.app import create_app
-    from serving_layer.memory.all_views import Hub
+    from serving_layer.memory.all_views import AllViews
 
     deployment, service, budget = (
         only("Deployment")["spec"],
@@ -183,7 +183,7 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
     assert budget["minAvailable"] < deployment["replicas"]
     (container,) = deployment["template"]["spec"]["containers"]
     assert container["ports"][0]["containerPort"] == Settings().serve_port
-    known = create_app(Hub(Settings(), 0)).openapi()["paths"]
+    known = create_app(AllViews(Settings(), 0)).openapi()["paths"]
     probes = [
         container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe", "startupProbe")
     ]

@@ -21,16 +21,11 @@ from braid.deploy.store import (
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.states import arrow
-from serving_layer.answer.changes import Table, final, updates
 from serving_layer.answer.numbers import numbers as presented
 from serving_layer.answer.reader import active_version, read
-from serving_layer.memory import view_in_memory as held
-from serving_layer.memory.follower import (
-    Follower,
-    Row,
-    Rows,
-    by_name,
-)
+from serving_layer.memory import view_in_memory
+from serving_layer.memory.changes import Row, Rows, WholeTable, by_name, final, updates
+from serving_layer.memory.follower import Follower
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -63,7 +58,7 @@ class Watcher:
         self.updated: Rows = {}
         self.final: Rows = {}
         self.table: list[Row] = []
-        self._whole = Table()
+        self._whole = WholeTable()
         self._take(self.follower.start())
 
     def look(self) -> None:
@@ -100,7 +95,7 @@ def assert_knows_everything(watcher: Watcher, settings: Settings) -> None:
 def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
     settings: Settings, window: Window, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held, "PIECES", 3)
+    monkeypatch.setattr(view_in_memory, "PIECES", 3)
     tables = begun(settings, window, keys=keys)
     watcher = Watcher(settings)
     draw = random.Random(str(window))

@@ -204,14 +204,14 @@ def cut(
 
     Example: `braid batch cut --day 2026-03-01 --run daily`
     """
-    from batch_layer.cuts import common_cut, cut_after, pinned
+    from batch_layer.cuts import closed_in_all, cut_after, pinned
 
     settings = current_settings()
     sources = _sources(lambda_views(settings, None))
     known = pinned(settings, run, None) if run is not None else None
     if known is None:
         try:
-            known = cut_after(settings, sources, a_day(day)) if day else common_cut(settings, sources)
+            known = cut_after(settings, sources, a_day(day)) if day else closed_in_all(settings, sources)
         except NotYet as wait:
             print_error(str(wait))
             raise typer.Exit(ASK_AGAIN) from None

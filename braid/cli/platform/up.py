@@ -13,7 +13,6 @@ from braid.cli.output import Json, failed, print_json, print_table, say
 from braid.cli.platform.watch import watching
 from braid.define.loading import Definitions, load_definitions
 from braid.errors import BraidError
-from braid.runtime.metrics import prometheus as prometheus_text
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
@@ -116,6 +115,8 @@ def status(
     """
     processes, now = read_all(current_settings()), datetime.now(UTC)
     if prometheus:
+        from braid.runtime.metrics import prometheus as prometheus_text
+
         print(prometheus_text(processes), end="")
     elif json:
         print_json(report(processes, now))

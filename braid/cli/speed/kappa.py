@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from braid.cli.options import ViewName, a_day
-from braid.cli.output import Json, console, mark, print_json, print_table
+from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.serving.compare_tables import print_parities
 from braid.cli.speed.plan import progress_bar
 from braid.define.loading import load_definitions
 from braid.deploy import store as deployment
@@ -17,7 +18,7 @@ from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from speed_layer.promotion import Verdict
+    from speed_layer.promotion import PromotionCase
 
 Number = Annotated[
     int | None, typer.Option("--version", help="A version by its number; the candidate when none is given.")
@@ -108,13 +109,13 @@ def compare(name: ViewName, number: Number = None, json: Json = False) -> None:
 
     Exits with 1 if it differs.
     """
-    verdict = _judge(name, number)
+    case = _judge(name, number)
     if json:
-        print_json(_verdict(verdict))
+        print_json(_case(case))
     else:
-        _print_verdict(name, verdict)
-    if not verdict.holds:
-        raise CheckFailed("; ".join(verdict.objections()))
+        print_parities(name, case.parities)
+    if not case.holds:
+        raise CheckFailed("; ".join(case.objections()))
 
 
 @kappa.command()
@@ -133,11 +134,11 @@ def promote(
     if accept is not None and not accept.strip():
         raise BraidError('--accept-differences needs a reason, such as "bots are filtered now".')
     settings = current_settings()
-    verdict = _judge(name, number)
+    case = _judge(name, number)
     if not json:
-        _print_verdict(name, verdict)
-    run(settings, name, verdict, datetime.now(UTC), accept)
-    _say(json, settings, name, f"v{verdict.version} of {name} is served.")
+        print_parities(name, case.parities)
+    run(settings, name, case, datetime.now(UTC), accept)
+    _say(json, settings, name, f"v{case.version} of {name} is served.")
 
 
 @kappa.command()
@@ -165,7 +166,7 @@ def retire(
     _say(json, settings, name, f"v{number} of {name} is retired, and its tables are deleted.")
 
 
-def _judge(name: str, number: int | None) -> "Verdict":
+def _judge(name: str, number: int | None) -> "PromotionCase":
     from braid.runtime.spark import spark_session
     from speed_layer.promotion import candidate_of, judge
 
@@ -183,22 +184,8 @@ def _deployed(settings: Settings, name: str) -> Deployment:
     return found
 
 
-def _print_verdict(name: str, verdict: "Verdict") -> None:
-    print_table(
-        f"v{verdict.version} of {name} at {verdict.parities[0].cut:%F %T}Z",
-        ("against", "groups", "equal", "different", "missing", "extra", ""),
-        [
-            (p.against, p.groups, p.equal, p.different, p.missing, p.extra, p.not_comparable or mark(p.holds))
-            for p in verdict.parities
-        ],
-    )
-    for parity in verdict.parities:
-        for example in parity.examples:
-            console.print(f"  {example}", highlight=False)
-
-
-def _verdict(verdict: "Verdict") -> dict[str, Any]:
-    return asdict(verdict) | {"holds": verdict.holds, "objections": verdict.objections()}
+def _case(case: "PromotionCase") -> dict[str, Any]:
+    return asdict(case) | {"holds": case.holds, "objections": case.objections()}
 
 
 def _say(json: bool, settings: Settings, name: str, text: str) -> None:

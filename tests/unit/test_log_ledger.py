@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
-from serving_layer.answer.ledger import Books
+from serving_layer.answer.ledger import LogLedger
 from tests.serving import SOURCE
 
 NOW = datetime(2024, 3, 10, tzinfo=UTC)
@@ -37,7 +37,7 @@ def ingest(log: Log, rows: list[tuple[int, str | None]], end: dict[str, int], **
 
 
 def test_what_was_consumed_is_accepted_rejected_or_a_duplicate(log: Log) -> None:
-    books = Books(log)
+    books = LogLedger(log)
     ingest(log, [(0, None), (0, "unparsable"), (1, None)], {"0": 2, "1": 2}, duplicates=1)
     found = books.summary()
     names = ("consumed", "accepted", "rejected", "duplicates", "balanced", "rows")
@@ -51,20 +51,20 @@ def test_what_was_consumed_is_accepted_rejected_or_a_duplicate(log: Log) -> None
 
 def test_what_came_back_by_the_inbox_is_not_consumed_twice(log: Log) -> None:
     ingest(log, [(0, "unparsable"), (-1, None)], {"0": 1})
-    found = Books(log).summary()
+    found = LogLedger(log).summary()
     assert (found["consumed"], found["rejected"], found["requeued"], found["balanced"]) == (1, 1, 1, True)
 
 
 def test_rows_that_nobody_consumed_do_not_balance(log: Log) -> None:
     ingest(log, [(0, None), (0, None)], {"0": 1})
-    assert Books(log).summary()["balanced"] is False
+    assert LogLedger(log).summary()["balanced"] is False
 
 
 def test_what_the_log_alone_cannot_say_is_left_open(log: Log) -> None:
     ingest(log, [(0, None)], {"0": 3}, uncounted=1)
-    assert Books(log).summary()["balanced"] is None
+    assert LogLedger(log).summary()["balanced"] is None
 
 
 def test_a_log_that_is_not_there_yet_holds_nothing(log: Log) -> None:
-    found = Books(log).summary()
+    found = LogLedger(log).summary()
     assert (found["rows"], found["epoch"], found["partitions"], found["balanced"]) == (0, None, [], None)

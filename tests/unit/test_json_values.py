@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.answer.plain import plain, plain_column
+from serving_layer.answer.json_values import plain, plain_column
 
 INSTANT = pa.timestamp("us", "UTC")
 ZONES = ("America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC", "Europe/Amsterdam")

@@ -1,4 +1,4 @@
-"""Answers as plain data: what JSON can hold without loss, with instants in the source's zone."""
+"""Turns values into what JSON can hold without loss, with instants in the source's zone."""
 
 import math
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +19,7 @@ def plain_rows(rows: pa.Table, zone: ZoneInfo) -> list[dict[str, Any]]:
     return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def plain_column(column: pa.ChunkedArray, zone: ZoneInfo) -> list[Any]:
+def plain_column(column: pa.ChunkedArray | pa.Array, zone: ZoneInfo) -> list[Any]:
     """All values of a column, at once where their kind allows it."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
@@ -47,7 +47,7 @@ def plain(value: Any, zone: ZoneInfo) -> Any:
     return value
 
 
-def _moments(column: pa.ChunkedArray, zone: ZoneInfo) -> list[str | None] | None:
+def _moments(column: pa.ChunkedArray | pa.Array, zone: ZoneInfo) -> list[str | None] | None:
     """What `isoformat` says of each; None where that has to be asked of each.
 
     The clock is asked once for each quarter of an hour: where it is the same at both ends, it is the same between.
@@ -93,7 +93,7 @@ def _offset(seconds: int) -> str:
     return f"{text}:{rest % 60:02}" if rest % 60 else text
 
 
-def _is_small(column: pa.ChunkedArray) -> bool:
+def _is_small(column: pa.ChunkedArray | pa.Array) -> bool:
     try:
         column.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Answers questions in threads, a few at a time, each within limits that one question cannot break."""
+"""What questions may cost, and the threads that answer them, a few at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ import anyio
 
 from braid.define.durations import format_duration
 from braid.define.windows import DAY
-from serving_layer.http.metrics import Meter
+from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused
-from serving_layer.memory.all_views import Hub
-from serving_layer.memory.view_in_memory import Held
+from serving_layer.memory.all_views import AllViews
+from serving_layer.memory.view_in_memory import ViewInMemory
 
 Result = TypeVar("Result")
 
@@ -29,16 +29,16 @@ class Limits:
 class Answering:
     """Answers questions in threads, a few at a time, each within its limits."""
 
-    hub: Hub
+    views: AllViews
     limits: Limits
-    meter: Meter
+    metrics: ServerMetrics
     limiter: anyio.CapacityLimiter = field(init=False)
 
     def __post_init__(self) -> None:
         self.limiter = anyio.CapacityLimiter(self.limits.at_once)
 
     async def run(self, route: str, work: Callable[[], Result]) -> Result:
-        with self.meter.timing(route):
+        with self.metrics.timing(route):
             try:
                 with anyio.fail_after(self.limits.seconds):
                     return await anyio.to_thread.run_sync(work, limiter=self.limiter, abandon_on_cancel=True)
@@ -48,9 +48,9 @@ class Answering:
                     f"no answer within {self.limits.seconds:g} s: ask for a shorter range or a longer grain.",
                 ) from None
 
-    def require_affordable(self, held: Held, cost: int) -> None:
+    def require_affordable(self, now: ViewInMemory, cost: int) -> None:
         if cost > self.limits.states:
-            pane = getattr(held.view.window, "pane", DAY)
+            pane = getattr(now.view.window, "pane", DAY)
             raise Refused(
                 413,
                 f"about {cost:,} states would be merged, and {self.limits.states:,} may be: ask for a shorter range, "

@@ -1,0 +1,208 @@
+"""Writers that meet at the worst moment: between what one has read and what it commits, another commits."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_layer.recompute import day_rows, recompute
+
+import batch_layer.publish as publishing
+import speed_layer.stream.fold as folding
+from batch_layer.publish import publish
+from braid import Source, View, count, tumbling
+from braid.deploy import store as deployment
+from braid.log.table import Log
+from braid.runtime.settings import Settings
+from braid.tables.delta_log import transactions
+from braid.tables.storage import Storage
+from braid.tables.view_tables import pinned, throughs
+from speed_layer.stream.fold import Folding
+from speed_layer.stream.job import StreamJob
+from tests.streams import MINUTE, NOON, Feed, recomputed, served, tables_of
+
+requests = Source(
+    name="requests", kafka_topic="requests", schema="id string, time timestamp, url string",
+    event_time="time", event_id="id",
+)  # fmt: skip
+hits = View(
+    name="hits", source=requests, keys=("url",), window=tumbling("1 hour"), measures={"hits": count()}
+)
+TODAY, BEFORE = NOON.date(), NOON.date() - timedelta(days=1)
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return Settings(
+        home=str(home),
+        spark_master="local[2]",
+        kafka_bootstrap="127.0.0.1:1",
+        fold_every=timedelta(minutes=2),
+    )
+
+
+@pytest.fixture
+def feed(spark: Any, settings: Settings) -> Feed:
+    return Feed(spark, Log(requests, settings))
+
+
+def some(number: int, name: str, day: date = TODAY) -> list[dict[str, Any]]:
+    time = NOON if day == TODAY else NOON - timedelta(days=1)
+    return [{"id": f"{name}-{n}", "time": time, "url": f"/{n % 3}"} for n in range(number)]
+
+
+def started(spark: Any, settings: Settings, view: View, fold: bool = True) -> StreamJob:
+    """A stream that has read what its log holds, and is told by the test what it reads next."""
+    deployment.deploy_first(settings, view, NOON)
+    version = deployment.load(settings, view.name).active
+    assert version is not None
+    job = StreamJob(spark, settings, lambda: NOON + timedelta(days=3), version=version)
+    job.start(once=True)
+    if job.query is not None:
+        job.query.awaitTermination()
+    else:
+        assert job.follower is not None
+        job.follower.join()
+    if fold:
+        folds_of(job).tidy()
+    return job
+
+
+def folds_of(job: StreamJob) -> Folding:
+    assert job.folding is not None
+    return job.folding
+
+
+def reads_next(job: StreamJob) -> bool:
+    """One commit of the log, if there is one."""
+    writer = job.tail_writer
+    assert writer is not None
+    assert writer.last is not None
+    found = next(transactions(Storage(job.spark), job.log.table, writer.last.position.version), None)
+    if found is not None:
+        writer.follow([found])
+    return found is not None
+
+
+def computed(spark: Any, settings: Settings, view: View, day: date, cut: Any) -> Any:
+    rows = day_rows(spark, Log(view.source, settings), [day], cut)
+    return recompute(spark, settings, view, rows, cut).states
+
+
+def once(act: Callable[[], Any], before: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that lets something happen before it is called for the first time."""
+    left = [act]
+
+    def called(*args: Any, **named: Any) -> Any:
+        if left:
+            left.pop()()
+        return before(*args, **named)
+
+    return called
+
+
+def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed.commit([], 0)
+    job = started(spark, settings, hits)
+    for part in range(4):
+        feed.commit(some(5, f"a{part}") + some(3, f"b{part}", BEFORE), 1)
+    feed.beat(3)
+    # The stream is in the middle of epoch 1, and today is published up to epoch 2.
+    reads_next(job)
+    reads_next(job)
+    tables, cut = tables_of(settings, hits), NOON + 2 * MINUTE
+    publish(spark, tables, hits, TODAY, computed(spark, settings, hits, TODAY, cut), cut)
+    monkeypatch.setattr(folding, "totals", once(partial(reads_next, job), folding.totals))
+    folds_of(job).tidy()
+    while reads_next(job):
+        folds_of(job).tidy()
+    assert served(spark, hits, tables) == recomputed(spark, hits, settings)
+    assert pinned(spark, tables.tail).where(f"day = date'{TODAY}'").count() == 0, (
+        "what is covered is collected"
+    )
+    assert pinned(spark, tables.tail).where(f"day = date'{BEFORE}'").count() > 0
+
+
+def test_what_is_appended_to_an_epoch_after_it_was_read_is_not_replaced(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may append to an epoch that is complete; if somebody does, it is seen before the commit."""
+    feed.commit([], 0)
+    job = started(spark, settings, hits)
+    for part in range(2):
+        feed.commit(some(5, f"a{part}"), 1)
+    feed.beat(4)
+    while reads_next(job):
+        pass
+    feed.commit(some(7, "late"), 1)
+    monkeypatch.setattr(folding, "unchanged", once(partial(reads_next, job), folding.unchanged))
+    assert folds_of(job).tend()
+    tables = tables_of(settings, hits)
+    assert served(spark, hits, tables) == recomputed(spark, hits, settings)
+    folds_of(job).tidy()
+    assert served(spark, hits, tables) == recomputed(spark, hits, settings)
+
+
+def test_a_fold_does_not_take_a_publish_back_that_is_made_meanwhile(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kappa = replace(hits, mode="kappa")
+    feed.commit([], 0)
+    job = started(spark, settings, kappa)
+    for minute in (1, 2, 3, 4):
+        feed.commit(some(10 * minute, f"m{minute}"), minute)
+    for _ in range(4):
+        reads_next(job)
+    feed.beat(9)
+    tables, later = tables_of(settings, kappa), NOON + 4 * MINUTE
+    states = computed(spark, settings, kappa, TODAY, later)
+
+    def meanwhile() -> None:
+        assert publish(spark, tables, kappa, TODAY, states, later) == later
+
+    monkeypatch.setattr(folding, "totals_by_day", once(meanwhile, folding.totals_by_day))
+    assert folds_of(job).tend()
+    assert throughs(pinned(spark, tables.base)) == {TODAY: later}
+    assert served(spark, kappa, tables) == recomputed(spark, kappa, settings)
+    folds_of(job).tidy()
+    assert served(spark, kappa, tables) == recomputed(spark, kappa, settings)
+
+
+def test_of_two_publishes_of_a_day_the_later_cut_stays(
+    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed.commit([], 0)
+    started(spark, settings, hits)
+    for minute in (1, 2, 3):
+        feed.commit(some(10 * minute, f"m{minute}"), minute)
+    feed.beat(9)
+    tables, early, later = tables_of(settings, hits), NOON + MINUTE, NOON + 3 * MINUTE
+    first, second = (computed(spark, settings, hits, TODAY, cut) for cut in (early, later))
+
+    def meanwhile() -> None:
+        assert publish(spark, tables, hits, TODAY, second, later) == later
+
+    monkeypatch.setattr(publishing, "_with_marker", once(meanwhile, publishing._with_marker))
+    assert publish(spark, tables, hits, TODAY, first, early) == later
+    assert throughs(pinned(spark, tables.base)) == {TODAY: later}
+
+
+def test_a_publish_whose_cut_is_behind_the_history_of_a_stream_that_began_meanwhile_is_not_made(
+    spark: Any, settings: Settings, feed: Feed
+) -> None:
+    for minute in (1, 2, 3):
+        feed.commit(some(10 * minute, f"m{minute}"), minute)
+    feed.beat(9)
+    early = NOON + MINUTE
+    first = computed(spark, settings, hits, TODAY, early)
+    job = started(spark, settings, hits, fold=False)
+    tables = tables_of(settings, hits)
+    assert publish(spark, tables, hits, TODAY, first, early) == NOON + 8 * MINUTE
+    assert served(spark, hits, tables) == recomputed(spark, hits, settings)
+    folds_of(job).tidy()
+    assert served(spark, hits, tables) == recomputed(spark, hits, settings)
