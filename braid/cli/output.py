@@ -39,6 +39,23 @@ def print_values(title: str, values: Sequence[Any]) -> None:
         print_table(title, columns, ([getattr(value, column) for column in columns] for value in values))
 
 
+def print_service(title: str, service: Any, json: bool, incomplete: str) -> None:
+    """What is known of a service on this machine; it fails, and says so, where that is not all that should run."""
+    if json:
+        print_json(service.as_dict())
+    else:
+        shown = ((name, _listed(value)) for name, value in service.as_dict().items())
+        print_table(title, ("what", "value"), shown)
+    if not service.healthy:
+        raise failed(json, incomplete)
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{part} {pid or 'not running'}" for part, pid in value.items())
+    return escape("\n".join(value) if isinstance(value, tuple) else str(value))
+
+
 def say(text: str) -> None:
     """A sentence as it is: not coloured, not broken where the terminal ends."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)

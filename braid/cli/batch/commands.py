@@ -23,8 +23,6 @@ from braid.cli.options import (
     short,
 )
 from braid.cli.output import Json, console, failed, print_error, print_json, print_table
-from braid.define.source import Source
-from braid.define.view import View
 from braid.errors import CheckFailed, NotYet
 from braid.runtime.settings import Settings, current_settings
 
@@ -207,7 +205,7 @@ def cut(
     from batch_layer.cuts import closed_in_all, cut_after, pinned
 
     settings = current_settings()
-    sources = _sources(lambda_views(settings, None))
+    sources = list({view.source.name: view.source for view in lambda_views(settings, None)}.values())
     known = pinned(settings, run, None) if run is not None else None
     if known is None:
         try:
@@ -241,10 +239,6 @@ def _planned(
 
     sources = planning.plan(settings, lambda_views(settings, wanted), days, moment(cut))
     return [day for source in sources for day in source.days]
-
-
-def _sources(views: Sequence[View]) -> list[Source]:
-    return list({view.source.name: view.source for view in views}.values())
 
 
 def _spark(settings: Settings) -> Any:
