@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from braid.cut import last_closed
+from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables import documents
@@ -118,7 +118,7 @@ def require_closed(log: Log, cut: datetime) -> datetime:
         raise BraidError(
             f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
         )
-    if cut > closed:
+    if not is_closed(cut, closed):
         raise BraidError(
             f"the cut {cut.isoformat()} is not closed in the log of source {log.source.name!r}, which is closed up to "
             f"{closed.isoformat()}: events of it may still come. Wait until ingest is past it, or take an earlier cut."

@@ -30,6 +30,7 @@ def beyond(tail: "DataFrame", through: dict[date, datetime]) -> "DataFrame":
         return tail
     covered = days_and_moments(tail.sparkSession, through, "_through")
     joined = tail.join(F.broadcast(covered), on="day", how="left")
+    # As `braid.cut.is_beyond` says of one row.
     open_rows = joined.where(F.col("_through").isNull() | (F.col("epoch") > F.col("_through")))
     return open_rows.select(*tail.columns)
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from braid import writing
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.storage import Storage
 
@@ -178,5 +179,4 @@ def epoch_of(moment: datetime, length: timedelta) -> datetime:
 
 def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
     """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    present = epoch_of(now, length)
-    return present if last is None else max(last, present)
+    return writing.next_epoch(last, epoch_of(now, length))

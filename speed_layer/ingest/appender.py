@@ -11,6 +11,7 @@ from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Log as Logger
 from braid.tables.commits import Commit, newest_commit, next_epoch
+from braid.writing import Batch, decide
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.jobs.writer import BatchWriter
 
@@ -95,25 +96,20 @@ class Appender(BatchWriter):
         return self.checkpoint.plan(batch - 1) if batch > 0 else None
 
     def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
-        last = self.last
-        if last is None or last.query != query:
-            self._refuse_stranger(query)
-            return False
-        if batch > last.batch:
-            return False
-        if batch < last.batch or plan.kafka_end(self.log.source.kafka_topic) != last.end:
-            raise BraidError(
-                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
-                f"{last.batch}): it would be read twice. {self.checkpoint.mend}"
-            )
-        return True
-
-    def _refuse_stranger(self, query: str) -> None:
-        if self.last is not None and self.last.query not in (query, self.replaces):
+        there = Batch(self.last.query, self.last.batch, self.last.end) if self.last else None
+        mine = Batch(query, batch, plan.kafka_end(self.log.source.kafka_topic))
+        decision = decide(there, mine, self.replaces)
+        if there is not None and decision == "stranger":
             raise BraidError(
                 f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
-                f"{self.last.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
+                f"{there.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
             )
+        if there is not None and decision == "older":
+            raise BraidError(
+                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
+                f"{there.number}): it would be read twice. {self.checkpoint.mend}"
+            )
+        return decision == "skip"
 
     def _refuse_old_clock(self, plan: Plan) -> None:
         """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""

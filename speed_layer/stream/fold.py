@@ -82,7 +82,7 @@ class Folding:
             self._advance(cut)
         elif self._is_to_collect(complete):
             self._collect(complete)
-        elif epochs := due(self.files, complete):
+        elif epochs := rules.to_fold(self.files, complete, MOST_EPOCHS):
             self._rewrite(epochs, self.tail_version)
         else:
             return False
@@ -94,15 +94,9 @@ class Folding:
             pass
 
     def _cut_due(self, complete: datetime) -> datetime | None:
-        """A replay is folded once it has read all of its history; a kappa view's tail every now and then."""
-        writer, covered, every = self.writer, self.base_through, self.writer.log.settings.fold_every
-        if writer.replay_cut is not None and (covered is None or covered < writer.replay_cut):
-            return writer.replay_cut
-        if writer.view.mode != "kappa":
-            return None
-        first = min(self.files, default=None)
-        since = covered if covered is not None else first
-        return complete if since is not None and complete - since >= every else None
+        writer, first = self.writer, min(self.files, default=None)
+        every = writer.log.settings.fold_every
+        return rules.cut_due(writer.view.mode, writer.replay_cut, self.base_through, first, complete, every)
 
     def _catch_up(self) -> None:
         for done in self._commits_since(self.tail_version):
@@ -289,11 +283,6 @@ def unchanged(name: str, before: Totals, folded: DataFrame) -> Iterator[DataFram
         yield folded
     finally:
         folded.unpersist()
-
-
-def due(files: Counter[datetime], complete: datetime) -> list[datetime]:
-    """The closed epochs that have more than one file, oldest first."""
-    return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:MOST_EPOCHS]
 
 
 def among(column: str, literals: Iterable[str]) -> str:

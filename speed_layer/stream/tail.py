@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
+from braid.cut import complete_after
 from braid.define.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
@@ -31,6 +32,7 @@ from braid.tables.view_tables import (
     replay_cut,
     tail_columns,
 )
+from braid.writing import Batch, decide
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.jobs.writer import BatchWriter
 
@@ -135,7 +137,7 @@ class TailWriter(BatchWriter):
             position=position,
             states=state_fingerprint(self.view),
             epoch=epoch,
-            complete=None if epoch is None else epoch - self.log.settings.epoch,
+            complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen,
             replay_cut=self.replay_cut,
             replaying=position.starting,
@@ -165,22 +167,19 @@ class TailWriter(BatchWriter):
         return replace(self.last, seen=self.seen, fold=True)
 
     def _is_committed(self, query: str, batch: int, position: Position) -> bool:
-        last = self.last
-        if last is None or last.query != query:
-            if last is not None and last.query != self.replaces:
-                raise BraidError(
-                    f"the tail of view {self.view.name!r} was written by another checkpoint (query {last.query}): its "
-                    f"batches cannot be told from new ones. {self.checkpoint.mend}"
-                )
-            return False
-        if batch > last.batch:
-            return False
-        if batch < last.batch or position != last.position:
+        there = Batch(self.last.query, self.last.batch, self.last.position) if self.last else None
+        decision = decide(there, Batch(query, batch, position), self.replaces)
+        if there is not None and decision == "stranger":
+            raise BraidError(
+                f"the tail of view {self.view.name!r} was written by another checkpoint (query {there.query}): its "
+                f"batches cannot be told from new ones. {self.checkpoint.mend}"
+            )
+        if there is not None and decision == "older":
             raise BraidError(
                 f"the checkpoint of view {self.view.name!r} is older than its tail (batch {batch} against "
-                f"{last.batch}): it would be counted twice. {self.checkpoint.mend}"
+                f"{there.number}): it would be counted twice. {self.checkpoint.mend}"
             )
-        return True
+        return decision == "skip"
 
     def _arrived(self, position: Position) -> int | None:
         """How many rows of the log this batch reads; None when it is not worth finding out."""
