@@ -15,12 +15,7 @@ from braid.define.loading import load_definitions
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import plan as planning
-from braid.deploy.plan import (
-    Cost,
-    CostOf,
-    PlannedChange,
-    Step,
-)
+from braid.deploy.plan import Cost, CostOf, PlannedChange, Step
 from braid.deploy.store import deployments
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals

@@ -155,13 +155,7 @@ def maintain(
     from braid.deploy.store import deployments
     from braid.log.table import Log, exists
     from braid.runtime.spark import spark_session
-    from braid.tables.maintenance import (
-        compact,
-        done_within,
-        is_young,
-        remember,
-        vacuum,
-    )
+    from braid.tables.maintenance import compact, done_within, is_young, remember, vacuum
     from braid.tables.maintenance import maintain as run
     from braid.tables.view_tables import ViewTables
 
