@@ -1,5 +1,6 @@
 """How right the served numbers were: what readers had before a publish against what was published, at the same cut."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,13 +15,20 @@ from braid.tables.view_tables import ViewTables
 
 
 def accuracies(
-    spark: SparkSession, view: View, tables: ViewTables, states: DataFrame, cut: datetime
+    spark: SparkSession,
+    view: View,
+    tables: ViewTables,
+    states: DataFrame,
+    cuts: Mapping[date, datetime],
 ) -> dict[date, Accuracy]:
-    """Day -> how what is served now compares with these states. Nothing while a stream has not come up to the cut."""
-    if not _has_come_to(tables, cut):
+    """Day -> how what is served now compares with these states. Nothing while a stream has not come up to a cut."""
+    complete = _complete_to(tables)
+    reached = {day: cut for day, cut in cuts.items() if complete is not None and complete >= cut}
+    if not reached:
         return {}
-    days = states.select("day").distinct()
-    served = served_states(spark, view, tables, cut).join(F.broadcast(days), on="day", how="left_semi")
+    served = served_states(spark, view, tables, reached)
+    if len(reached) < len(cuts):
+        states = states.where(F.col("day").isin(list(reached)))
     found = judged(view, served, view, states)
     rows = found.groupBy("day").agg(
         F.count(F.lit(1)).alias("groups"),
@@ -48,7 +56,7 @@ def _largest_error(view: View, found: DataFrame) -> Column:
     return F.when(F.col(VERDICT) == "equal", F.lit(0.0)).otherwise(wrong)
 
 
-def _has_come_to(tables: ViewTables, cut: datetime) -> bool:
+def _complete_to(tables: ViewTables) -> datetime | None:
     table = open_table(tables.tail)
     mark = pin(table).mark() if table is not None else None
-    return mark is not None and mark.complete is not None and mark.complete >= cut
+    return None if mark is None else mark.complete

@@ -1,5 +1,6 @@
 """A view's states as they are served, as Spark DataFrames: each event from exactly one side of its day's cut."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,18 +39,25 @@ def base_states(view: View, base: DataFrame) -> DataFrame:
 
 
 def served_states(
-    spark: SparkSession, view: View, tables: ViewTables, cut: datetime | None = None
+    spark: SparkSession,
+    view: View,
+    tables: ViewTables,
+    cut: datetime | Mapping[date, datetime] | None = None,
 ) -> DataFrame:
-    """One state per (day, pane, keys), up to a cut where one is given.
+    """One state per (day, pane, keys), up to a cut where one is given, or of some days up to the cut of each.
 
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
     tail = pinned(spark, tables.tail)
     base = pinned(spark, tables.base)
+    if isinstance(cut, Mapping):
+        cuts = F.broadcast(days_and_moments(spark, cut, "_cut"))
+        tail = tail.join(cuts, on="day", how="inner").where("epoch <= _cut").select(*tail.columns)
+        base = base.where(F.col("day").isin(list(cut)))
+    elif cut is not None:
+        tail = tail.where(F.col("epoch") <= F.lit(cut))
     open_rows = beyond(tail, throughs(base))
-    if cut is not None:
-        open_rows = open_rows.where(F.col("epoch") <= F.lit(cut))
     columns = ["day", *bounds(view), *view.keys, *state_columns(view), LATE]
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
 

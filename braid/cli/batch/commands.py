@@ -3,6 +3,7 @@
 import json as jsons
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from braid.cli.options import (
     short,
 )
 from braid.cli.output import Json, console, failed, print_error, print_json, print_table
+from braid.define.view import View
 from braid.errors import CheckFailed, NotYet
 from braid.runtime.settings import Settings, current_settings
 
@@ -202,20 +204,43 @@ def cut(
 
     Example: `braid batch cut --day 2026-03-01 --run daily`
     """
-    from batch_layer.cuts import closed_in_all, cut_after, pinned
+    print(_common_cut(current_settings(), lambda_views(current_settings(), None), run, day).isoformat())
+
+
+@batch.command()
+def chunks(
+    first: Annotated[str, typer.Option("--from", help="The first day of the range.")],
+    last: Annotated[str, typer.Option("--to", help="The last day, which is in it.")],
+    view: Views = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="At most so many days in a portion.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="Pin the cut: the one that is given first to this name is kept."),
+    ] = None,
+) -> None:
+    """Print the portions in which a range of days is best computed, as JSON on one line, each with the cut.
+
+    A portion has as many days as have up to some million events; one run of `braid batch run` computes it.
+
+    Example: `braid batch chunks --from 2024-01-01 --to 2026-03-01`
+    """
+    from batch_layer.tasks import ranges
 
     settings = current_settings()
-    sources = list({view.source.name: view.source for view in lambda_views(settings, None)}.values())
-    known = pinned(settings, run, None) if run is not None else None
-    if known is None:
-        try:
-            known = cut_after(settings, sources, a_day(day)) if day else closed_in_all(settings, sources)
-        except NotYet as wait:
-            print_error(str(wait))
-            raise typer.Exit(ASK_AGAIN) from None
-        known = pinned(settings, run, known) if run is not None else known
-    assert known is not None
-    print(known.isoformat())
+    chosen = lambda_views(settings, view)
+    cut = _common_cut(settings, chosen, run)
+    found = ranges(settings, chosen, asked_days(None, first, last), cut, days)
+    names = " ".join(view or ())
+    print(
+        jsons.dumps(
+            [
+                {"FROM": str(begin), "TO": str(end), "CUT": cut.isoformat(), "VIEWS": names}
+                for begin, end in found
+            ]
+        )
+    )
 
 
 @batch.command()
@@ -239,6 +264,24 @@ def _planned(
 
     sources = planning.plan(settings, lambda_views(settings, wanted), days, moment(cut))
     return [day for source in sources for day in source.days]
+
+
+def _common_cut(
+    settings: Settings, views: Sequence[View], run: str | None, day: str | None = None
+) -> datetime:
+    """The cut that a run was given first, or the last one that is closed in all logs of the views."""
+    from batch_layer.cuts import closed_in_all, cut_after, pinned
+
+    sources = list({view.source.name: view.source for view in views}.values())
+    known = pinned(settings, run, None) if run is not None else None
+    if known is not None:
+        return known
+    try:
+        found = cut_after(settings, sources, a_day(day)) if day else closed_in_all(settings, sources)
+    except NotYet as wait:
+        print_error(str(wait))
+        raise typer.Exit(ASK_AGAIN) from None
+    return found if run is None else pinned(settings, run, found) or found
 
 
 def _spark(settings: Settings) -> Any:
