@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from batch_layer.days import Accuracy
 from braid.define.view import View
@@ -11,20 +13,15 @@ from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
 
 def accuracies(
-    spark: "SparkSession",
+    spark: SparkSession,
     view: View,
     tables: ViewTables,
-    states: "DataFrame",
+    states: DataFrame,
     cuts: Mapping[date, datetime],
 ) -> dict[date, Accuracy]:
     """Day -> how what is served now compares with these states. Nothing while a stream has not come up to a cut."""
-    from pyspark.sql import functions as F
-
     complete = _complete_to(tables)
     reached = {day: cut for day, cut in cuts.items() if complete is not None and complete >= cut}
     if not reached:
@@ -41,10 +38,8 @@ def accuracies(
     return {row.day: Accuracy(row.groups, row.equal, float(row.error or 0.0)) for row in rows.collect()}
 
 
-def _largest_error(view: View, found: "DataFrame") -> "Column":
+def _largest_error(view: View, found: DataFrame) -> Column:
     """Of a group's numbers, relative to what is published; a group that one side lacks is wrong by all of it."""
-    from pyspark.sql import functions as F
-
     types = {field.name: field.dataType.typeName() for field in found.schema["mine"].dataType.fields}  # type: ignore[attr-defined]
     numbers = [
         name

@@ -8,11 +8,12 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import accumulate, groupby
 
-from braid.cut import last_closed
+from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables import documents
 from braid.tables.commits import Commit
+from braid.tables.delta_log import infos_back
 from braid.tables.delta_rs import open_table
 
 BY_DAY_AND_EPOCH = """
@@ -126,15 +127,12 @@ class _CountedDay:
 def closed_epoch(log: Log) -> datetime | None:
     """The last epoch of a log that can gain no more rows; None when nothing was ever ingested."""
     table = open_table(log.table)
-    version = table.version() if table is not None else -1
-    while version >= 0:
-        text = documents.read(f"{log.table}/_delta_log/{version:020d}.json")
-        if text is None:
-            break
-        if (commit := _commit(text)) is not None:
-            return last_closed(commit.epoch, log.settings.epoch)
-        version -= 1
-    return None
+    if table is None:
+        return None
+    said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), table.version())
+    commits = (Commit.from_json(info.get("userMetadata")) for _, info in said)
+    newest = next((commit for commit in commits if commit is not None), None)
+    return last_closed(newest.epoch, log.settings.epoch) if newest is not None else None
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:
@@ -144,19 +142,9 @@ def require_closed(log: Log, cut: datetime) -> datetime:
         raise BraidError(
             f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
         )
-    if cut > closed:
+    if not is_closed(cut, closed):
         raise BraidError(
             f"the cut {cut.isoformat()} is not closed in the log of source {log.source.name!r}, which is closed up to "
             f"{closed.isoformat()}: events of it may still come. Wait until ingest is past it, or take an earlier cut."
         )
     return cut
-
-
-def _commit(text: str) -> Commit | None:
-    """What ingest said in a commit, looking past the commits of others."""
-    import json
-
-    for line in text.splitlines():
-        if '"commitInfo"' in line:
-            return Commit.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
-    return None

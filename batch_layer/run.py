@@ -23,7 +23,7 @@ from braid.deploy import store as deployment
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.recompute import day_rows, on_days, recompute_days, upto
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import view_tables
 from braid.tables.delta_rs import open_table

@@ -98,7 +98,7 @@ def comparable_cut(spark: SparkSession, settings: Settings, versions: Sequence[V
 
 def complete_upto(spark: SparkSession, settings: Settings, version: Version) -> datetime | None:
     """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
-    commits = described(spark, _tables(settings, version).tail, TailCommit.from_json)
+    commits = described(_tables(settings, version).tail, TailCommit.from_json)
     return next((commit.complete for _, commit in commits), None)
 
 

@@ -65,3 +65,36 @@ def is_to_collect(
 def may_replace(epochs: Iterable[datetime], touched: Iterable[datetime]) -> bool:
     """Whether epochs are still as they were read, given those that later commits have touched."""
     return not set(epochs) & set(touched)
+
+
+def complete_after(epoch: datetime | None, length: timedelta, starting: bool) -> datetime | None:
+    """The last epoch that can gain no more rows in a tail, given the newest one of the log that it has consumed.
+
+    None while history is read: an optimised log gives its epochs in any order.
+    """
+    return None if epoch is None or starting else epoch - length
+
+
+def cut_due(
+    mode: str,
+    replay_cut: datetime | None,
+    covered: datetime | None,
+    first: datetime | None,
+    complete: datetime,
+    every: timedelta,
+) -> datetime | None:
+    """The cut up to which a tail is to be folded into its base now.
+
+    A replay's history is folded once it has been read; the tail of a kappa view every now and then.
+    """
+    if replay_cut is not None and (covered is None or covered < replay_cut):
+        return replay_cut if replay_cut <= complete else None
+    if mode != "kappa":
+        return None
+    since = covered if covered is not None else first
+    return complete if since is not None and complete - since >= every else None
+
+
+def to_fold(files: Mapping[datetime, int], complete: datetime, most: int) -> list[datetime]:
+    """The closed epochs that have more than one file, oldest first."""
+    return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:most]

@@ -15,7 +15,7 @@ from braid.parity import Parity
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from braid.tables.view_tables import ViewTables
-from speed_layer.jobs.only_driver import is_driven
+from speed_layer.jobs.driver_lock import is_driven
 
 # A running engine looks at the deployments every second, and stops a stream between two micro-batches.
 PATIENCE = 60.0

@@ -5,10 +5,25 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from braid import Source, View, approx_distinct, count, mean, quantile, session, sum_, tumbling
-from serving_layer.accuracy.explain.causes import BEYOND, UNEXPLAINED
-from serving_layer.accuracy.lateness.curves import AFTER, Bar, Completeness, Curve, Lateness, Point
-from serving_layer.accuracy.lateness.what_if import Outcome, WhatIf
-from serving_layer.accuracy.report.values import Cause, Comparison, DayErrors, Errors, LogCounts, Report
+from serving_layer.accuracy.lateness.curves import (
+    AFTER,
+    Completeness,
+    Curve,
+    CurvePoint,
+    Lateness,
+    LatenessBar,
+)
+from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
+from serving_layer.accuracy.report.values import (
+    BEYOND,
+    UNEXPLAINED,
+    Cause,
+    Comparison,
+    DayErrors,
+    Errors,
+    LogCounts,
+    Report,
+)
 
 requests = Source(
     name="requests", kafka_topic="requests",
@@ -48,21 +63,24 @@ def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **chan
 
 def curve(name: str, *shares: float) -> Curve:
     return Curve(
-        name, 5_000, tuple(Point(after, share, share**2) for after, share in zip(AFTER, shares, strict=True))
+        name,
+        5_000,
+        tuple(CurvePoint(after, share, share**2) for after, share in zip(AFTER, shares, strict=True)),
     )
 
 
 def made(*comparisons: Comparison, **changes: Any) -> Report:
     shares = (0.6, 0.9, 0.998, 0.999, 0.9995, 1.0, 1.0)
     days = tuple(curve(str(day), *shares) for day in DAYS)
-    lost = Outcome("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
+    bars = (LatenessBar(0, 10, 9), LatenessBar(None, 1, 2))
+    lost = Losses("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
     parts: dict[str, Any] = {
         "view": "page_traffic", "version": 3, "at": NOON + timedelta(hours=1), "cut": NOON,
         "comparisons": comparisons or (comparison(),),
         "completeness": Completeness("arrival", curve("all", *shares), days, (curve("/<index>", *shares),)),
-        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, (Bar(0, 10, 9), Bar(None, 1, 2))),
+        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, bars),
         "what_if": WhatIf(lost, replace(lost, name="a watermark of 10 minutes"), "A watermark of 12 minutes would do."),
-        "braid": Outcome("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
+        "braid": Losses("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
         "log": LogCounts(10_000, 300, {"unparsable": 300}, 500, 0),
     }  # fmt: skip
     return Report(**parts | changes)

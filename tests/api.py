@@ -1,10 +1,12 @@
 """The API as a server of its own, on a free port of this machine, over tables that a test writes."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import uvicorn
 
 from braid.runtime.settings import Settings
@@ -32,3 +34,13 @@ def serving(
     finally:
         server.should_exit = True
         thread.join()
+
+
+def events_of(stream: httpx.Response) -> Iterator[tuple[str, Any]]:
+    """(name, data) of server-sent events, as they come."""
+    name = ""
+    for line in stream.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))

@@ -1,6 +1,5 @@
 """The Data Docs: a static site of what the gates said last of each day, made from the days' records."""
 
-import fcntl
 import hashlib
 import json
 import tempfile
@@ -17,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from batch_layer import days as records
 from batch_layer.days import Gate
 from braid.deploy import store as deployment
+from braid.runtime.lock import locked
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from braid.tables.view_tables import ViewTables
@@ -126,7 +126,5 @@ def _alone(settings: Settings) -> Iterator[None]:
     else:
         known_as = hashlib.sha256(settings.home.encode()).hexdigest()[:12]
         file = Path(tempfile.gettempdir()) / f"braid-quality-{known_as}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(file):
         yield

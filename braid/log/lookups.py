@@ -17,8 +17,8 @@ from braid.log.events import read_lookup
 from braid.merge.spark import base_states
 from braid.runtime.settings import Settings
 from braid.states.spark import present
+from braid.tables import documents
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables, pinned
 
 NOTHING_YET = "nothing yet"
@@ -44,7 +44,7 @@ class LookupTables:
         if lookup.kind == "delta" and (version := self._version(lookup.location)) is not None:
             self.versions[lookup.location] = str(version)
             return pinned(self.spark, lookup.location, version)
-        self.versions[lookup.location] = Storage(self.spark).changed(lookup.location)
+        self.versions[lookup.location] = documents.changed(lookup.location)
         return read_lookup(self.spark, lookup)
 
     def _learnt(self, view: View) -> DataFrame:
@@ -76,7 +76,7 @@ class LookupTables:
         said = "" if self.said is None else self.said.get(name or table, "").rpartition("@")[2]
         if said.isdigit():
             return int(said)
-        newest = newest_version(Storage(self.spark), table)
+        newest = newest_version(table)
         return newest if newest is None or self.cut is None else self._version_at(table, self.cut)
 
     def _version_at(self, table: str, cut: datetime) -> int:

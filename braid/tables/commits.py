@@ -8,16 +8,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from braid.tables.delta_log import newest_version, transaction
-from braid.tables.storage import Storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# So many commits are read one by one, a millisecond each; Spark needs half a second, however few there are.
-NEAR = 50
+from braid import writing
+from braid.tables import documents
+from braid.tables.delta_log import infos_back, newest_version
 
 Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
@@ -142,44 +137,29 @@ def _ours(text: str | None) -> dict[str, Any] | None:
     return values if isinstance(values, dict) and values.pop("braid", None) == 1 else None
 
 
-def newest_commit(spark: "SparkSession", table: str) -> Commit | None:
+def newest_commit(table: str) -> Commit | None:
     """The newest commit of ingest, looking past everybody else's."""
-    return next((commit for _, commit in commits(spark, table)), None)
+    return next((commit for _, commit in commits(table)), None)
 
 
-def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
+def commits(table: str) -> Iterator[tuple[int, Commit]]:
     """(version, commit) of ingest, newest first."""
-    return described(spark, table, Commit.from_json)
+    return described(table, Commit.from_json)
 
 
-def described(
-    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None]
-) -> Iterator[tuple[int, Described]]:
-    """(version, commit) of one kind, newest first: the newest are read as files, and what lies behind them by Spark."""
-    storage = Storage(spark)
-    newest = newest_version(storage, table)
+def newest_tail_commit(tail: str) -> TailCommit | None:
+    """The newest commit of a stream, looking past everybody else's."""
+    return next((commit for _, commit in described(tail, TailCommit.from_json)), None)
+
+
+def described(table: str, parse: Callable[[str | None], Described | None]) -> Iterator[tuple[int, Described]]:
+    """(version, commit) of one kind, newest first, as far as they are kept."""
+    newest = newest_version(table)
     if newest is None:
         return
-    for version in range(newest, max(newest - NEAR, -1), -1):
-        found = transaction(storage, table, version)
-        if found is None:
-            return
-        if (commit := parse(found.metadata)) is not None:
+    for version, info in infos_back(lambda file: documents.read(f"{table}/{file}"), newest):
+        if (commit := parse(info.get("userMetadata"))) is not None:
             yield version, commit
-    yield from _further_back(spark, table, parse, max(newest - NEAR + 1, 0))
-
-
-def _further_back(
-    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None], below: int
-) -> Iterator[tuple[int, Described]]:
-    from delta.tables import DeltaTable
-
-    if below == 0:
-        return
-    history = DeltaTable.forPath(spark, table).history().select("version", "userMetadata")
-    for row in history.where(f"version < {below}").orderBy("version", ascending=False).collect():
-        if (commit := parse(row.userMetadata)) is not None:
-            yield row.version, commit
 
 
 def epoch_of(moment: datetime, length: timedelta) -> datetime:
@@ -190,5 +170,4 @@ def epoch_of(moment: datetime, length: timedelta) -> datetime:
 
 def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
     """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    present = epoch_of(now, length)
-    return present if last is None else max(last, present)
+    return writing.next_epoch(last, epoch_of(now, length))

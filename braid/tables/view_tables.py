@@ -10,7 +10,6 @@ from braid.define.windows import Session
 from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.tables.delta_log import created_with, newest_version
-from braid.tables.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,13 +96,13 @@ def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: da
 
 def replay_cut(spark: "SparkSession", tables: ViewTables) -> datetime | None:
     """What was fixed when the tail was created."""
-    cut = created_with(Storage(spark), tables.tail).get(REPLAY_CUT)
+    cut = created_with(tables.tail).get(REPLAY_CUT)
     return datetime.fromisoformat(cut) if cut else None
 
 
 def pinned(spark: "SparkSession", location: str, version: int | None = None) -> "DataFrame":
     """The table as it is now, however long the answer takes and whoever writes meanwhile."""
-    version = newest_version(Storage(spark), location) if version is None else version
+    version = newest_version(location) if version is None else version
     return spark.read.format("delta").option("versionAsOf", version).load(location)
 
 

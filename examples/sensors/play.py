@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from braid.deploy import store as deployment
+from braid.tables.commits import newest_tail_commit
 from braid.tables.view_tables import ViewTables, pinned, throughs
 from examples.sensors import alerts, climate, data, usual
 from examples.stage.checks import TruthCheck, against_truth, equal, text
@@ -10,7 +11,6 @@ from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage
 from serving_layer.answer.reader import read
-from speed_layer.stream.tail import newest_tail_commit
 
 SHOWN = 14
 
@@ -42,7 +42,7 @@ def model_cut(stage: Stage) -> datetime:
 
     A commit of a tail names the version of the base that it read; that version's days say through which epoch.
     """
-    commit = newest_tail_commit(stage.spark, ViewTables(stage.settings, alerts.name, 1))
+    commit = newest_tail_commit(ViewTables(stage.settings, alerts.name, 1).tail)
     assert commit is not None, "alerts were streamed"
     number, _, version = commit.lookups[usual.name].removeprefix("v").partition("@")
     base = ViewTables(stage.settings, usual.name, int(number)).base

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import psutil
 
-from braid.runtime.logging import Log
+from braid.runtime.logging import Logger
 from infra.kafka import brokers
 from infra.kafka.broker import PART, Broker, stop_all
 from infra.kafka.brokers import Brokers
@@ -22,7 +22,7 @@ from infra.services.service import is_alive
 Say = Callable[[str, str], None]
 
 _TETHER = Path(__file__).with_name("tether.py")
-log = Log("supervisor")
+log = Logger("supervisor")
 
 
 class Running(Protocol):

@@ -5,7 +5,6 @@ itself. So there is no file with process ids to go stale, and what was started b
 same.
 """
 
-import fcntl
 import os
 import re
 import socket
@@ -21,6 +20,7 @@ from typing import ClassVar, Protocol, TypeVar
 import psutil
 
 from braid.errors import BraidError
+from braid.runtime.lock import locked
 from infra.preflight import check_java
 
 HOST = "127.0.0.1"
@@ -64,9 +64,7 @@ class Service:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Two starts at the same moment would both see a free port."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "start.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.folder / "start.lock"):
             yield
 
     def spawn(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -49,8 +50,18 @@ class ViewMetrics(Collector):
             ("braid_serving_memory_limit_bytes", "What both may come to.", memory.most_bytes),
             ("braid_serving_views", "Views that are served.", len(views.versions())),
             ("braid_serving_problems", "Views that cannot be followed.", len(views.problems)),
+            ("braid_serving_look_age_seconds", "Time since a look at all views ended.", views.since_look),
         ):
             yield GaugeMetricFamily(name, help_text, value=value)
+        epochs = GaugeMetricFamily(
+            "braid_serving_epoch_timestamp_seconds",
+            "Newest epoch that is served.",
+            labels=["view", "version"],
+        )
+        for name, at in views.versions().items():
+            if at["epoch"] is not None:
+                epochs.add_metric([name, str(at["version"])], datetime.fromisoformat(at["epoch"]).timestamp())
+        yield epochs
 
     def describe(self) -> list[Metric]:
         return []

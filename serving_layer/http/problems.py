@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from braid.errors import BraidError
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from serving_layer.answer.request import RequestError
 from serving_layer.memory.all_views import NotDeployed, UnknownView
 

@@ -76,7 +76,7 @@ async def _moves(views: AllViews, name: str, request: Request, mode: Mode) -> Ev
             if rows := [row for row in chosen(move) if fits(row)]:
                 yield _event(word, _told(move, rows))
     finally:
-        views.unwatch(name, watcher)
+        watcher.has_left = True
 
 
 async def _everything(views: AllViews, status: Callable[[], dict[str, Any]]) -> Events:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from braid.runtime.status import ProcessStatus
 from serving_layer.http.metrics import ServerMetrics
-from serving_layer.http.problems import Refused, documented
+from serving_layer.http.problems import Refused, documented, problem
 from serving_layer.memory.all_views import AllViews
 
 
@@ -55,14 +55,17 @@ def add_running(app: FastAPI, views: AllViews, others: OtherLayers, metrics: Ser
         """What runs and how it does."""
         return others.status()
 
-    @app.get("/health", tags=["running"])
-    async def health() -> dict[str, Any]:
-        """Whether the server lives."""
-        return {"alive": True}
+    @app.get("/health", tags=["running"], responses=documented(503))
+    async def health() -> Response:
+        """Whether the server lives and its numbers move; 503 when only a restart helps."""
+        why = views.standstill()
+        return JSONResponse({"alive": True}) if why is None else problem(503, why)
 
     @app.get("/ready", tags=["running"], responses=documented(503))
     async def ready() -> Response:
         """Whether every view can be answered, 503 otherwise: /versions has the reasons."""
+        if (why := views.standstill()) is not None:
+            return problem(503, why)
         return JSONResponse({"ready": not views.problems}, 503 if views.problems else 200)
 
     @app.get("/versions", tags=["running"])

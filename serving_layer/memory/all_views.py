@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,7 @@ from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.deploy import store as deployment
 from braid.errors import BraidError, NotYet
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from serving_layer.memory.blocks import BlockCache
@@ -22,6 +24,10 @@ from serving_layer.memory.view_in_memory import ViewInMemory
 PAUSE = 0.04
 # Views may be deployed while the server runs.
 LOOK_FOR_VIEWS = 2.0
+# A follower that has not finished a look for so long stands still: a restart helps, and waiting does not.
+STANDS_STILL_AFTER = 15.0
+# What is wrong with no view of its own, but with the place where all of them are kept.
+STORE = "BRAID_HOME"
 # Moves that wait for a watcher; one that is further behind reads anew.
 WAITING = 64
 
@@ -42,9 +48,13 @@ class Watcher:
 
     loop: asyncio.AbstractEventLoop
     queue: "asyncio.Queue[Move | None]" = field(default_factory=lambda: asyncio.Queue(WAITING))
+    # Set by whoever leaves, in an event loop that may not wait for a lock: the follower forgets them when it can.
+    has_left: bool = False
 
     def tell(self, move: Move | None) -> None:
-        self.loop.call_soon_threadsafe(self._put, move)
+        """None: what moved cannot be told, so read anew."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody is there to be told
+            self.loop.call_soon_threadsafe(self._put, move)
 
     def _put(self, move: Move | None) -> None:
         if self.queue.full():
@@ -65,12 +75,15 @@ class AllViews:
         self.problems: dict[str, str] = {}
         self._followers: dict[str, Follower] = {}
         self._watchers: dict[str, list[Watcher]] = {}
+        # Never kept while something is read: who joins or is served waits for nobody.
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._looked = time.monotonic()
 
     def start(self) -> None:
         self.look_for_views()
+        self._looked = time.monotonic()
         works: dict[str, Callable[[], None]] = {"follow": self._follow, "warm": self._warm}
         for name, work in works.items():
             thread = threading.Thread(target=work, name=name, daemon=True)
@@ -81,6 +94,19 @@ class AllViews:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    @property
+    def since_look(self) -> float:
+        """Seconds since a look at all views ended, well or not."""
+        return time.monotonic() - self._looked
+
+    def standstill(self) -> str | None:
+        """Why the numbers do not move any more; None when they do."""
+        if not any(thread.name == "follow" and thread.is_alive() for thread in self._threads):
+            return "the thread that follows the views has ended: restart the server."
+        if self.since_look > STANDS_STILL_AFTER:
+            return f"no look at the views has ended for {self.since_look:.0f} s: restart the server."
+        return None
 
     @property
     def is_stopping(self) -> bool:
@@ -104,72 +130,96 @@ class AllViews:
         return {name: _where(follower.now) for name, follower in sorted(self._followers.items())}
 
     def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[ViewInMemory, Watcher]:
-        """From here on: the present state, and all moves that come after it. It may wait for a look to end."""
+        """From here on: the present state, and all moves that come after it."""
         watcher = Watcher(loop)
         with self._lock:
             present = self.now(name)
-            self._watchers.setdefault(name, []).append(watcher)
+            self._watchers[name] = [*self._watching(name), watcher]
         return present, watcher
-
-    def unwatch(self, name: str, watcher: Watcher) -> None:
-        with self._lock:
-            self._watchers[name].remove(watcher)
 
     def step(self) -> None:
         """Takes what is new of every view."""
         for name, follower in list(self._followers.items()):
-            try:
+            # One view that cannot be read must not stop the others, and is tried again.
+            with self._complaining(name):
                 self._advance(name, follower)
-                self.problems.pop(name, None)
-            except Exception as error:
-                # One view that cannot be read must not stop the others, and is tried again.
-                self._complain(name, error)
 
     def look_for_views(self) -> None:
-        """Takes views in that were deployed since; one that cannot be read must not keep the others out."""
-        for name in documents.names(self.settings.location("views")):
-            if name in self._followers:
-                continue
-            try:
-                if deployment.load(self.settings, name).active is not None:
-                    self._followers[name] = Follower(self.settings, name, self.memory)
-                self.problems.pop(name, None)
-            except NotYet:
-                # Deployed, and its stream has not made its tables yet.
-                continue
-            except Exception as error:
-                self._complain(name, error)
-        self._weigh()
+        """Takes views in that were deployed since, and lets go of those that were removed."""
+        with self._complaining(STORE):
+            present = documents.names(self.settings.location("views"))
+            for name in present:
+                if name not in self._followers:
+                    # One that cannot be read must not keep the others out.
+                    with self._complaining(name), suppress(NotYet):  # its stream has not made its tables yet
+                        self._take_in(name)
+            for name in (self._followers.keys() | self.problems.keys()) - {STORE}:
+                if name not in present or self._is_removed(name):
+                    self._let_go(name)
+            self._weigh()
 
-    def _complain(self, name: str, error: Exception) -> None:
-        if self.problems.get(name) != str(error):
-            log.warning("a view cannot be followed", view=name, error=str(error))
-        self.problems[name] = str(error)
+    def _take_in(self, name: str) -> None:
+        if deployment.load(self.settings, name).active is not None:
+            self._followers[name] = Follower(self.settings, name, self.memory)
+
+    def _is_removed(self, name: str) -> bool:
+        """A deployment that cannot be read says nothing: whoever follows the view complains of it."""
+        with suppress(BraidError):
+            return deployment.load(self.settings, name).active is None
+        return False
+
+    def _let_go(self, name: str) -> None:
+        self.problems.pop(name, None)
+        with self._lock:
+            self._followers.pop(name, None)
+            for watcher in self._watching(name):
+                watcher.tell(None)
+
+    @contextmanager
+    def _complaining(self, name: str) -> Iterator[None]:
+        """What fails in here is a problem until it succeeds."""
+        try:
+            yield
+        except Exception as error:
+            if self.problems.get(name) != str(error):
+                log.warning("a view cannot be followed", view=name, error=str(error))
+            self.problems[name] = str(error)
+        else:
+            self.problems.pop(name, None)
 
     def _advance(self, name: str, follower: Follower) -> None:
+        news = follower.look()
+        if news is None:
+            return
         # A watcher that joins gets the state before a move and then the move, or the state after it.
         with self._lock:
-            watchers = list(self._watchers.get(name, ()))
-            change = follower.advance()
-        if change is None:
-            return
+            follower.now = news.now
+            watchers = self._watching(name)
         self._weigh()
-        move = change.move() if watchers else None
+        try:
+            move = news.move() if watchers else None
+        except Exception:
+            for watcher in watchers:
+                watcher.tell(None)
+            raise
         if move is not None:
             for watcher in watchers:
                 watcher.tell(move)
+
+    def _watching(self, name: str) -> list[Watcher]:
+        return [watcher for watcher in self._watchers.get(name, ()) if not watcher.has_left]
 
     def _weigh(self) -> None:
         self.memory.reserved = sum(follower.now.tail_bytes for follower in self._followers.values())
 
     def _follow(self) -> None:
-        waited = 0.0
+        due = time.monotonic() + LOOK_FOR_VIEWS
         while not self._stop.wait(PAUSE):
-            waited += PAUSE
-            if waited >= LOOK_FOR_VIEWS:
-                waited = 0.0
+            if time.monotonic() >= due:
                 self.look_for_views()
+                due = time.monotonic() + LOOK_FOR_VIEWS
             self.step()
+            self._looked = time.monotonic()
 
     def _warm(self) -> None:
         """Reads the newest days first, until memory is full: the first question need not wait for them."""
@@ -181,9 +231,9 @@ class AllViews:
                         return
                     try:
                         largest = max(largest, follower.now.block(day, level).nbytes)
-                    except (KeyError, OSError):
-                        # Published anew in this moment; it is read when it is asked for.
-                        continue
+                    except Exception as error:
+                        # Published anew in this moment, perhaps; it is read when it is asked for.
+                        log.info("a day was not read ahead", view=follower.now.view.name, error=str(error))
 
 
 def _where(now: ViewInMemory) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Keeps a view in memory up to date: reads the commits that its tables got since the last look."""
 
+import time
 from datetime import date
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from deltalake import DeltaTable
 from braid.deploy.store import Version
 from braid.merge.arrow import tail_columns
 from braid.runtime.settings import Settings
-from braid.tables.delta_rs import open_table, pin, require_table
+from braid.tables.delta_rs import Pinned, open_table, pin, require_table
 from braid.tables.view_tables import ViewTables
 from serving_layer.answer.reader import active_version
 from serving_layer.memory.blocks import BlockCache
@@ -17,15 +18,20 @@ from serving_layer.memory.view_in_memory import ViewInMemory, files_of, open_in_
 
 # What a follower keeps of a base unless it is told otherwise.
 MEMORY = 1 << 30
+# How often tables without news are asked whether they are still the same tables.
+SAME_TABLES_EVERY = 2.0
 
 
 class Follower:
-    """Holds a view in memory, and goes on with it when it is told to look."""
+    """Has a view in memory as it was at the last look; `now` changes only when a look has succeeded as a whole."""
 
     def __init__(self, settings: Settings, name: str, memory: BlockCache | None = None) -> None:
         self._settings = settings
         self._name = name
         self._memory = memory or BlockCache(MEMORY)
+        # (table, version) -> the file of that commit when it was read.
+        self._stamps: dict[tuple[str, int], tuple[int, int] | None] = {}
+        self._compared = time.monotonic()
         self.now = self._open(active_version(settings, name))
 
     def start(self) -> Move:
@@ -33,60 +39,63 @@ class Follower:
         return Move({}, rows_of(self.now), self.now)
 
     def step(self) -> Move | None:
-        """What came since; None when no number and no status can have changed."""
-        change = self.advance()
-        return None if change is None else change.move()
+        """Takes what came since; None when no number and no status can have changed."""
+        news = self.look()
+        if news is None:
+            return None
+        self.now = news.now
+        return news.move()
 
-    def advance(self) -> NewCommits | None:
-        """Takes what came since; None when nothing did."""
+    def look(self) -> NewCommits | None:
+        """What came since `now`, which stays as it is; None when nothing did."""
         before = self.now
         version = active_version(self._settings, self._name)
         is_same = (version.number, version.view) == (before.version.number, before.version.view)
-        appended = self._take_commits() if is_same else None
-        if appended is None:
-            self.now = self._open(version)
-            return NewCommits(before, self.now, None)
-        published = self._take_base()
-        if self.now is before:
-            return None
-        return NewCommits(before, self.now, appended, published)
+        taken = self._take_commits(before) if is_same else None
+        if taken is not None:
+            after, appended = taken
+            after, published = self._take_base(after)
+            self._note(before, after)
+            # Asked after the commits were read: had the tables been replaced before that, it would show now.
+            if not self._are_replaced(before, has_news=after is not before):
+                return None if after is before else NewCommits(before, after, appended, published)
+        return NewCommits(before, self._open(version), None)
 
     def _open(self, version: Version) -> ViewInMemory:
-        tables = ViewTables(self._settings, version.view.name, version.number)
+        tables = self._tables(version)
         # The tail first, as every reader: see serving_layer.answer.reader.
         tail = pin(require_table(tables.tail, version))
         self._base_table: DeltaTable | None = open_table(tables.base)
-        return open_in_memory(
-            version, self._memory, tail, None if self._base_table is None else pin(self._base_table)
-        )
+        base = None if self._base_table is None else pin(self._base_table)
+        opened = open_in_memory(version, self._memory, tail, base)
+        self._stamps = {}
+        self._note(opened)
+        return opened
 
-    def _take_commits(self) -> pa.Table | None:
-        """Takes the rows of new commits, which are given back; None when some are past their retention."""
-        parts = []
+    def _take_commits(self, now: ViewInMemory) -> tuple[ViewInMemory, pa.Table] | None:
+        """The view after its tail's new commits, and their rows; None when some are past their retention."""
+        parts = [now.tail_pinned.schema.empty_table().select(tail_columns(now.view))]
         while True:
-            now, version = self.now, self.now.tail_version + 1
+            version = now.tail_version + 1
             commit = now.tail_pinned.logged(version)
             if commit is None and now.tail_pinned.checkpoint() >= version:
                 return None
             if commit is None:
-                break
+                return now, pa.concat_tables(parts, promote_options="permissive")
             rows = None
             if commit.added:
                 rows = now.tail_pinned.rows_of(commit.added, tail_columns(now.view))
                 parts.append(rows)
-            self.now = now.with_commit(version, rows, commit.mark)
-        return pa.concat_tables([_no_rows(self.now), *parts], promote_options="permissive")
+            now = now.with_commit(version, rows, commit.mark)
 
-    def _take_base(self) -> frozenset[date]:
-        """Takes the days that were published anew."""
-        now = self.now
+    def _take_base(self, now: ViewInMemory) -> tuple[ViewInMemory, frozenset[date]]:
+        """The view after the days that were published anew, and those days."""
         if self._base_table is None:
-            place = ViewTables(self._settings, self._name, now.version.number)
-            self._base_table = open_table(place.base)
+            self._base_table = open_table(self._tables(now.version).base)
             if self._base_table is None:
-                return frozenset()
+                return now, frozenset()
         elif now.base is not None and now.base.logged(now.base.version + 1) is None:
-            return frozenset()
+            return now, frozenset()
         else:
             self._base_table.update_incremental()
         base = pin(self._base_table)
@@ -94,9 +103,38 @@ class Follower:
         published = frozenset(
             day for day in new.keys() | now.files.keys() if new.get(day) != now.files.get(day)
         )
-        self.now = now.with_base(base, published)
-        return published
+        return now.with_base(base, published), published
 
+    def _are_replaced(self, now: ViewInMemory, has_news: bool) -> bool:
+        """Whether other tables stand where these stood: rebuilt, or restored from elsewhere."""
+        if not has_news and time.monotonic() - self._compared < SAME_TABLES_EVERY:
+            return False
+        for location, pinned, version in self._read(now):
+            stamp = pinned.stamp(version)
+            if stamp == self._stamps.get((location, version)):
+                continue
+            # A commit that was read has another file, or none: it was cleaned up, or it was another table's.
+            if str(require_table(location, now.version).metadata().id) != pinned.table_id:
+                return True
+            self._stamps[location, version] = stamp
+        self._compared = time.monotonic()
+        return False
 
-def _no_rows(now: ViewInMemory) -> pa.Table:
-    return now.tail_pinned.schema.empty_table().select(tail_columns(now.view))
+    def _note(self, *views: ViewInMemory) -> None:
+        """Remembers the files of the newest commits that these are made from, as they were when they were read."""
+        self._stamps = {
+            (location, version): self._stamps[location, version]
+            if (location, version) in self._stamps
+            else pinned.stamp(version)
+            for view in views
+            for location, pinned, version in self._read(view)
+        }
+
+    def _read(self, now: ViewInMemory) -> list[tuple[str, Pinned, int]]:
+        """Table, its pin and the newest version that was read of it."""
+        tables = self._tables(now.version)
+        base = [] if now.base is None else [(tables.base, now.base, now.base.version)]
+        return [(tables.tail, now.tail_pinned, now.tail_version), *base]
+
+    def _tables(self, version: Version) -> ViewTables:
+        return ViewTables(self._settings, self._name, version.number)

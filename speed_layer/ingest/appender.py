@@ -3,19 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.tables.commits import Commit, newest_commit, next_epoch
+from braid.writing import Batch, decide
+from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.jobs.writer import BatchWriter
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 logger = Logger("ingest")
 
@@ -54,10 +55,10 @@ class Appender(BatchWriter):
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the log."""
-        self.last, self._awaited = newest_commit(self.spark, self.log.table), None
+        self.last, self._awaited = newest_commit(self.log.table), None
         self.floor = self.last.clock if self.last else self.log.source.earliest
 
-    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+    def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch that is in the log already is only run through, to advance the state."""
         before, self._plan = self._plan or self._plan_before(batch), plan
         if self._is_committed(query, batch, plan):
@@ -95,25 +96,20 @@ class Appender(BatchWriter):
         return self.checkpoint.plan(batch - 1) if batch > 0 else None
 
     def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
-        last = self.last
-        if last is None or last.query != query:
-            self._refuse_stranger(query)
-            return False
-        if batch > last.batch:
-            return False
-        if batch < last.batch or plan.kafka_end(self.log.source.kafka_topic) != last.end:
-            raise BraidError(
-                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
-                f"{last.batch}): it would be read twice. {self.checkpoint.mend}"
-            )
-        return True
-
-    def _refuse_stranger(self, query: str) -> None:
-        if self.last is not None and self.last.query not in (query, self.replaces):
+        there = Batch(self.last.query, self.last.batch, self.last.end) if self.last else None
+        mine = Batch(query, batch, plan.kafka_end(self.log.source.kafka_topic))
+        decision = decide(there, mine, self.replaces)
+        if there is not None and decision == "stranger":
             raise BraidError(
                 f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
-                f"{self.last.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
+                f"{there.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
             )
+        if there is not None and decision == "older":
+            raise BraidError(
+                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
+                f"{there.number}): it would be read twice. {self.checkpoint.mend}"
+            )
+        return decision == "skip"
 
     def _refuse_old_clock(self, plan: Plan) -> None:
         """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""
@@ -163,9 +159,7 @@ class Appender(BatchWriter):
             self.last, duplicates=self.last.duplicates + count.duplicates, unknown_fields=tuple(fields)
         )
 
-    def _write(self, rows: "DataFrame", commit: Commit) -> None:
-        from pyspark.sql import functions as F
-
+    def _write(self, rows: DataFrame, commit: Commit) -> None:
         # Delta finds columns by their names: to put them in order would only cost time.
         writer = (
             rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta").options(**APART)
@@ -178,12 +172,12 @@ class Appender(BatchWriter):
         self.last = commit
         self.batches += not commit.beat
 
-    def _nothing(self) -> "DataFrame":
+    def _nothing(self) -> DataFrame:
         return no_rows(self.spark, log_schema(self.log.source))
 
     _plan: Plan | None = None
 
 
-def _run_through(rows: "DataFrame") -> Any:
+def _run_through(rows: DataFrame) -> Any:
     """A batch that is not written must still run: its state would lack a version otherwise."""
     rows.write.format("noop").mode("overwrite").save()

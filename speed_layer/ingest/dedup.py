@@ -1,17 +1,16 @@
 """Drops events whose id arrived before, within the horizon, and never an event that is merely late."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from braid.define.durations import format_duration
 from braid.define.schema import quote
 from braid.define.source import Source
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
-
-def drop_duplicates(source: Source, rows: "DataFrame", floor: datetime) -> "DataFrame":
+def drop_duplicates(source: Source, rows: DataFrame, floor: datetime) -> DataFrame:
     """Accepted events with an id are deduplicated by it; rejected records and events without an id are all kept.
 
     The operator that remembers ids also drops what is behind its watermark, and nothing may be lost to that. So the
@@ -19,8 +18,6 @@ def drop_duplicates(source: Source, rows: "DataFrame", floor: datetime) -> "Data
     horizons. Then nothing can be behind it as long as the batch's clock never goes back: `floor` is the latest clock
     that was ever seen.
     """
-    from pyspark.sql import functions as F
-
     if source.event_id is None:
         return rows
     now = F.greatest(F.current_timestamp(), F.lit(floor))

@@ -19,13 +19,12 @@ from braid import cut as rules
 from braid.errors import BraidError
 from braid.merge.spark import base_states, beyond
 from braid.runtime.frames import timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, newest_version, transactions
-from braid.tables.storage import Storage
 from braid.tables.view_tables import (
     LATE,
     base_columns,
@@ -61,13 +60,12 @@ class Folding:
     def begin(self) -> None:
         """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
         spark, tables = self.writer.spark, self.writer.tables
-        storage = Storage(spark)
-        self.tail_version = newest_version(storage, tables.tail) or 0
+        self.tail_version = newest_version(tables.tail) or 0
         paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
         self.files = Counter(epoch_of_path(path) for path in paths)
         self.base_version = self.writer.last.collected if self.writer.last else UNKNOWN
-        has_days = bool(newest_version(storage, tables.base))
-        newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
+        has_days = bool(newest_version(tables.base))
+        newest = next(described(tables.base, BaseCommit.from_json), None) if has_days else None
         self.base_through = newest[1].through if newest else None
 
     def tend(self) -> bool:
@@ -82,7 +80,7 @@ class Folding:
             self._advance(cut)
         elif self._is_to_collect(complete):
             self._collect(complete)
-        elif epochs := due(self.files, complete):
+        elif epochs := rules.to_fold(self.files, complete, MOST_EPOCHS):
             self._rewrite(epochs, self.tail_version)
         else:
             return False
@@ -94,15 +92,9 @@ class Folding:
             pass
 
     def _cut_due(self, complete: datetime) -> datetime | None:
-        """A replay is folded once it has read all of its history; a kappa view's tail every now and then."""
-        writer, covered, every = self.writer, self.base_through, self.writer.log.settings.fold_every
-        if writer.replay_cut is not None and (covered is None or covered < writer.replay_cut):
-            return writer.replay_cut
-        if writer.view.mode != "kappa":
-            return None
-        first = min(self.files, default=None)
-        since = covered if covered is not None else first
-        return complete if since is not None and complete - since >= every else None
+        writer, first = self.writer, min(self.files, default=None)
+        every = writer.log.settings.fold_every
+        return rules.cut_due(writer.view.mode, writer.replay_cut, self.base_through, first, complete, every)
 
     def _catch_up(self) -> None:
         for done in self._commits_since(self.tail_version):
@@ -118,11 +110,11 @@ class Folding:
         self.whole &= self.files.keys()
 
     def _commits_since(self, version: int) -> Iterator[Transaction]:
-        return transactions(Storage(self.writer.spark), self.writer.tables.tail, version + 1)
+        return transactions(self.writer.tables.tail, version + 1)
 
     def _is_to_collect(self, complete: datetime) -> bool:
         """Whether the base has changed, or the tail is complete to more of what the base covers."""
-        newest = newest_version(Storage(self.writer.spark), self.writer.tables.base)
+        newest = newest_version(self.writer.tables.base)
         return newest != self.base_version or rules.is_to_collect(
             self.files, self.covers, self.collected, complete
         )
@@ -189,7 +181,7 @@ class Folding:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
         spark, tables, tail_version = self.writer.spark, self.writer.tables, self.tail_version
         # Named before it is read: what is published in between is collected next time.
-        self.base_version = newest_version(Storage(spark), tables.base) or 0
+        self.base_version = newest_version(tables.base) or 0
         # The first version only created the table: there is nothing to ask for, and asking takes a second.
         through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
         self.covers, self.collected = (
@@ -289,11 +281,6 @@ def unchanged(name: str, before: Totals, folded: DataFrame) -> Iterator[DataFram
         yield folded
     finally:
         folded.unpersist()
-
-
-def due(files: Counter[datetime], complete: datetime) -> list[datetime]:
-    """The closed epochs that have more than one file, oldest first."""
-    return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:MOST_EPOCHS]
 
 
 def among(column: str, literals: Iterable[str]) -> str:

@@ -7,12 +7,14 @@ which files it brought, and the tail's own commit says that they were read.
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from braid.errors import BraidError
-from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.tables.commits import Position
+from braid.tables.delta_log import Transaction, newest_version, transaction, transactions
 from speed_layer.stream.tail import TailWriter
 
 # How often a log is looked at that has no new commit: a local file costs nothing to look for, another one a request.
@@ -87,7 +89,7 @@ class LogFollower:
         version, size = self.writer.last.position.version, 0
         found: list[Transaction] = []
         while len(found) < MOST_COMMITS and size < MOST_BYTES:
-            commit = transaction(self.writer.checkpoint.storage, self.writer.log.table, version + len(found))
+            commit = transaction(self.writer.log.table, version + len(found))
             if commit is None:
                 break
             self._refuse_loss(commit)
@@ -110,12 +112,38 @@ class LogFollower:
         if self.clock() - self._suspected < SUSPECT_EVERY:
             return
         self._suspected = self.clock()
-        newest = newest_version(self.writer.checkpoint.storage, self.writer.log.table)
+        table = self.writer.log.table
+        newest = newest_version(table)
         # Looked at once more: it may have come between the two looks.
-        storage, table = self.writer.checkpoint.storage, self.writer.log.table
-        if newest is not None and newest >= version and transaction(storage, table, version) is None:
+        if newest is not None and newest >= version and transaction(table, version) is None:
             raise BraidError(
                 f"the stream of view {self.writer.view.name!r} stopped too long ago: commit {version} of the log "
                 f"{table} is gone, and later ones are there (up to {newest}). `braid kappa replay "
                 f"{self.writer.view.name}` builds the view anew from the log, which has every event."
             )
+
+
+@dataclass
+class Lag:
+    """How far a stream is behind its log: follows the commits that it has not consumed yet."""
+
+    table: str
+    next_version: int | None = None
+    waiting: deque[Transaction] = field(default_factory=deque)
+
+    def beyond(self, position: Position, now: datetime | None = None) -> tuple[int, float] | None:
+        """(events, seconds since the oldest of them was committed); None while history is read: nobody counted it."""
+        if position.starting:
+            return None
+        if self.next_version is None:
+            self.next_version = position.version
+        for commit in transactions(self.table, self.next_version):
+            self.waiting.append(commit)
+            self.next_version = commit.version + 1
+        while self.waiting and self.waiting[0].version < position.version:
+            self.waiting.popleft()
+        behind = [commit for commit in self.waiting if commit.rows != 0]
+        if not behind:
+            return 0, 0.0
+        waited = ((now or datetime.now(UTC)) - behind[0].committed).total_seconds()
+        return sum(commit.rows or 0 for commit in behind), max(0.0, waited)

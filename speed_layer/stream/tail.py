@@ -3,17 +3,22 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from braid.cut import complete_after
 from braid.define.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.errors import BraidError
+from braid.log.contents import read_commits
 from braid.log.events import view_events
 from braid.log.lookups import LookupTables
-from braid.log.table import Log, read_commits
+from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation
@@ -21,7 +26,7 @@ from braid.tables.commits import (
     Commit,
     Position,
     TailCommit,
-    described,
+    newest_tail_commit,
 )
 from braid.tables.delta_log import Transaction, transaction
 from braid.tables.view_tables import (
@@ -31,11 +36,9 @@ from braid.tables.view_tables import (
     replay_cut,
     tail_columns,
 )
+from braid.writing import Batch, decide
+from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.jobs.writer import BatchWriter
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
 
 logger = Logger("stream")
 
@@ -72,7 +75,7 @@ class TailWriter(BatchWriter):
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the tail."""
-        self.last = newest_tail_commit(self.spark, self.tables)
+        self.last = newest_tail_commit(self.tables.tail)
         self.seen = self.last.seen if self.last else None
         self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.spark, self.tables)
         if self.last is not None and self.last.states != state_fingerprint(self.view):
@@ -82,14 +85,12 @@ class TailWriter(BatchWriter):
                 f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
             )
 
-    def incoming(self, log: "DataFrame") -> "DataFrame":
+    def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
 
         Asked of the stream, and not within each batch: there, Spark reads every column of the log before it looks at
         what is done with them, and plans anew at every batch what is always the same.
         """
-        from pyspark.sql import functions as F
-
         rows = log if self.from_day is None else log.where(f"day >= date'{self.from_day}'")
         if self.replay_cut is not None:
             # Before they are grouped: history is one state per pane and keys, however many epochs it came in.
@@ -99,7 +100,7 @@ class TailWriter(BatchWriter):
             return rows.where("_error is null").selectExpr(*map(quote, needed))
         return view_events(self.view, rows, LookupTables(self.spark, self.log.settings).table_of)
 
-    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+    def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
         position = position_of(plan)
         if not self._is_committed(query, batch, position):
@@ -124,7 +125,7 @@ class TailWriter(BatchWriter):
             return arrived
 
     def _append(
-        self, rows: "DataFrame | None", query: str, batch: int, position: Position, arrived: int | None
+        self, rows: DataFrame | None, query: str, batch: int, position: Position, arrived: int | None
     ) -> None:
         lookups = LookupTables(self.spark, self.log.settings)
         states, observations = self._states(rows, lookups, arrived)
@@ -135,7 +136,7 @@ class TailWriter(BatchWriter):
             position=position,
             states=state_fingerprint(self.view),
             epoch=epoch,
-            complete=None if epoch is None else epoch - self.log.settings.epoch,
+            complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen,
             replay_cut=self.replay_cut,
             replaying=position.starting,
@@ -165,22 +166,19 @@ class TailWriter(BatchWriter):
         return replace(self.last, seen=self.seen, fold=True)
 
     def _is_committed(self, query: str, batch: int, position: Position) -> bool:
-        last = self.last
-        if last is None or last.query != query:
-            if last is not None and last.query != self.replaces:
-                raise BraidError(
-                    f"the tail of view {self.view.name!r} was written by another checkpoint (query {last.query}): its "
-                    f"batches cannot be told from new ones. {self.checkpoint.mend}"
-                )
-            return False
-        if batch > last.batch:
-            return False
-        if batch < last.batch or position != last.position:
+        there = Batch(self.last.query, self.last.batch, self.last.position) if self.last else None
+        decision = decide(there, Batch(query, batch, position), self.replaces)
+        if there is not None and decision == "stranger":
+            raise BraidError(
+                f"the tail of view {self.view.name!r} was written by another checkpoint (query {there.query}): its "
+                f"batches cannot be told from new ones. {self.checkpoint.mend}"
+            )
+        if there is not None and decision == "older":
             raise BraidError(
                 f"the checkpoint of view {self.view.name!r} is older than its tail (batch {batch} against "
-                f"{last.batch}): it would be counted twice. {self.checkpoint.mend}"
+                f"{there.number}): it would be counted twice. {self.checkpoint.mend}"
             )
-        return True
+        return decision == "skip"
 
     def _arrived(self, position: Position) -> int | None:
         """How many rows of the log this batch reads; None when it is not worth finding out."""
@@ -206,15 +204,13 @@ class TailWriter(BatchWriter):
 
     def _log_commit(self, version: int) -> Transaction | None:
         if self._read is None or self._read.version != version:
-            self._read = transaction(self.checkpoint.storage, self.log.table, version)
+            self._read = transaction(self.log.table, version)
         return self._read
 
     def _states(
-        self, rows: "DataFrame | None", lookups: LookupTables, arrived: int | None
-    ) -> "tuple[DataFrame, tuple[Observation, ...]]":
+        self, rows: DataFrame | None, lookups: LookupTables, arrived: int | None
+    ) -> tuple[DataFrame, tuple[Observation, ...]]:
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
-        from pyspark.sql import Observation
-
         if rows is None or arrived == 0:
             return self.nothing(), ()
         if arrived is not None and arrived <= SMALL:
@@ -244,7 +240,7 @@ class TailWriter(BatchWriter):
             for name in tail_columns(self.view)
         ]
 
-    def _write(self, states: "DataFrame", commit: TailCommit) -> None:
+    def _write(self, states: DataFrame, commit: TailCommit) -> None:
         writer = states.write.format("delta").mode("append").option("userMetadata", commit.to_json())
         if self.log.settings.strict:
             writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
@@ -254,7 +250,7 @@ class TailWriter(BatchWriter):
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
-    def _count(self, observations: "tuple[Observation, ...]") -> None:
+    def _count(self, observations: tuple[Observation, ...]) -> None:
         if not observations:
             return
         # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
@@ -266,26 +262,19 @@ class TailWriter(BatchWriter):
         if (seen := in_events.get("seen")) is not None:
             self.seen = highest(self.seen, seen, self.clock())
 
-    def nothing(self) -> "DataFrame":
+    def nothing(self) -> DataFrame:
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
         return no_rows(self.spark, self._schema)
 
     _schema: Any = None
     _read: Transaction | None = None
-    _prepare: "Callable[[DataFrame], DataFrame] | None" = None
-    _observed: "tuple[list[Column], list[Column]]" = field(default_factory=lambda: ([], []))
+    _prepare: Callable[[DataFrame], DataFrame] | None = None
+    _observed: tuple[list[Column], list[Column]] = field(default_factory=lambda: ([], []))
 
 
-def newest_tail_commit(spark: Any, tables: ViewTables) -> TailCommit | None:
-    found = described(spark, tables.tail, TailCommit.from_json)
-    return next((commit for _, commit in found), None)
-
-
-def observed(view: View, cut: datetime | None) -> "tuple[list[Column], list[Column]]":
+def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Column]]:
     """What is counted on the way: of a batch's events, and of its states."""
-    from pyspark.sql import functions as F
-
     seen = F.unix_micros(F.max(quote(view.source.event_time)))
     late, is_history = F.col(LATE), F.expr(f"_epoch <= {timestamp(cut)}") if cut else F.lit(False)
     return (

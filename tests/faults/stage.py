@@ -132,7 +132,7 @@ def states_of(stage: Stage, view: View) -> Counter[Any]:
 
 def batches_of(stage: Stage, view: View) -> Counter[tuple[str, int]]:
     """How often each batch was committed to the view's tail."""
-    found = described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json)
+    found = described(tables_of(stage.settings, view).tail, TailCommit.from_json)
     return Counter((commit.query, commit.batch) for _, commit in found if not commit.fold)
 
 

@@ -49,7 +49,7 @@ def kill(cluster: Brokers, number: int) -> None:
 
 
 def consumed(stage: Stage) -> int:
-    newest = newest_commit(stage.spark, stage.log.table)
+    newest = newest_commit(stage.log.table)
     return sum(newest.end.values()) - sum(newest.start.values()) if newest else 0
 
 

@@ -97,7 +97,7 @@ def test_a_signal_stops_it_cleanly_and_closes_its_epoch(
     until(lambda: Path(log.checkpoint, "commits", "0").exists())
     process.send_signal(number)
     assert process.wait(60) == 0
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     assert newest is not None
     assert newest.beat
     assert accepted_ids(spark, log) == true_ids

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batch_layer.run import run
-from batch_layer.tasks import Asked as AskedOfBatch
+from batch_layer.tasks import Asked
 from braid import (
     Lookup,
     View,
@@ -23,7 +23,7 @@ from braid.runtime.settings import Settings
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import pinned
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.explain.compare import Asked, compare
+from serving_layer.accuracy.explain.compare import CompareOptions, compare
 from serving_layer.accuracy.report.values import Comparison, Report
 from tests.accuracy import requests, traffic, visits
 from tests.conftest import Answer
@@ -74,7 +74,7 @@ def begin(feed: Feed, spark: Any, settings: Settings, *views: View) -> None:
 def compared(spark: Any, settings: Settings, view: View, **asked: Any) -> Report:
     active = deployment.load(settings, view.name).active
     assert active is not None
-    return compare(spark, settings, view, active, Asked(**asked))
+    return compare(spark, settings, view, active, CompareOptions(**asked))
 
 
 def causes(found: Comparison) -> dict[str, tuple[int, int]]:
@@ -162,7 +162,7 @@ def test_a_published_day_is_right_and_the_stream_alone_is_judged_until_its_rows_
     feed.commit(events(DAY, 1, 2, _arrival=NOON + 2 * HOUR), 3)
     feed.beat(5)
     run_once(spark, settings, view)
-    run(lambda: spark, settings, [view], AskedOfBatch())
+    run(lambda: spark, settings, [view], Asked())
     feed.commit(events(DAY, 3, _arrival=NOON + 2 * HOUR), 6)
     feed.beat(8)
     published, alone = compared(spark, settings, view, first=DAY, cut=NOON + 4 * MINUTE).comparisons

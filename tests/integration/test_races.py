@@ -18,7 +18,6 @@ from braid.log.table import Log
 from braid.recompute import day_rows, recompute
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import transactions
-from braid.tables.storage import Storage
 from braid.tables.view_tables import pinned, throughs
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
@@ -81,7 +80,7 @@ def reads_next(job: StreamJob) -> bool:
     writer = job.tail_writer
     assert writer is not None
     assert writer.last is not None
-    found = next(transactions(Storage(job.spark), job.log.table, writer.last.position.version), None)
+    found = next(transactions(job.log.table, writer.last.position.version), None)
     if found is not None:
         writer.follow([found])
     return found is not None

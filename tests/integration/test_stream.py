@@ -20,13 +20,12 @@ from braid.log.table import Log
 from braid.merge.spark import served_states
 from braid.runtime.settings import Settings
 from braid.runtime.status import read_all
-from braid.tables.commits import TailCommit, described
+from braid.tables.commits import TailCommit, described, newest_tail_commit
 from braid.tables.maintenance import maintain
 from braid.tables.view_tables import pinned
 from speed_layer.jobs.engine import stream
 from speed_layer.stream import job as streams
 from speed_layer.stream.fold import Folding
-from speed_layer.stream.tail import newest_tail_commit
 from tests.streams import (
     MINUTE,
     NOON,
@@ -140,12 +139,12 @@ def test_a_cut_is_complete_only_when_a_later_epoch_was_committed(
     feed.commit(some(5, 0), 0)
     feed.commit(some(5, 1), 1)
     run_once(spark, settings, traffic)
-    last = newest_tail_commit(spark, tables_of(settings, traffic))
+    last = newest_tail_commit(tables_of(settings, traffic).tail)
     assert last is not None
     assert last.complete == NOON
     feed.beat(2)
     run_once(spark, settings, traffic)
-    last = newest_tail_commit(spark, tables_of(settings, traffic))
+    last = newest_tail_commit(tables_of(settings, traffic).tail)
     assert last is not None
     assert last.complete == NOON + MINUTE
 
@@ -171,7 +170,7 @@ def test_a_fold_says_the_last_batch_again_and_changes_no_data(
         feed.commit(some(10, minute), minute)
         run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
-    (version, fold), (_, before), *_ = described(spark, tables.tail, TailCommit.from_json)
+    (version, fold), (_, before), *_ = described(tables.tail, TailCommit.from_json)
     assert fold.fold
     assert replace(fold, fold=False, seen=None) == replace(before, seen=None)
     import json
@@ -297,7 +296,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
 
 
 def test_a_second_driver_of_the_same_view_is_refused(spark: Any, settings: Settings, feed: Feed) -> None:
-    from speed_layer.jobs.only_driver import only_driver
+    from speed_layer.jobs.driver_lock import only_driver
 
     feed.commit(some(5, 0), 0)
     with only_driver(spark, settings, "stream-traffic-v1"), pytest.raises(BraidError, match="runs already"):
@@ -357,7 +356,5 @@ def test_each_micro_batch_looks_up_the_newest_version_of_a_table_and_says_which(
     tables = tables_of(settings, by_country)
     counted = {row.country: row["count"] for row in served_states(spark, by_country, tables).collect()}
     assert counted == {"DE": 1, "FR": 1}
-    said = [
-        commit.lookups for _, commit in described(spark, tables.tail, TailCommit.from_json) if not commit.fold
-    ]
+    said = [commit.lookups for _, commit in described(tables.tail, TailCommit.from_json) if not commit.fold]
     assert said == [{users: "1"}, {users: "0"}]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
-from braid.log.table import Log, create
+from braid.log.contents import create
+from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
 from braid.produce.weblog.scenario import Weblog, weblog
@@ -53,7 +54,7 @@ def shuffle_history(spark: Any, log: Log, new: Log) -> None:
     from pyspark.sql import functions as F
 
     create(spark, new)
-    newest = next(commits(spark, log.table))[1]
+    newest = next(commits(log.table))[1]
     rows = pinned(spark, log.table).orderBy(F.rand(1)).repartition(5)
     writer = rows.write.format("delta").mode("append").option("userMetadata", newest.to_json())
     writer.save(new.table)

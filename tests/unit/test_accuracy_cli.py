@@ -10,11 +10,10 @@ import pytest
 
 from braid.cli.serving.compare_tables import print_report
 from braid.tables.commits import Position, TailCommit
-from serving_layer.accuracy.explain.causes import UNEXPLAINED
-from serving_layer.accuracy.explain.looked_up import stretches
-from serving_layer.accuracy.explain.standing import DayStanding, Standing
+from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
+from serving_layer.accuracy.explain.variants import stretches
 from serving_layer.accuracy.report.history import keep
-from serving_layer.accuracy.report.values import Counterexample, LogEvent
+from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 from tests.accuracy import DAYS, NOON, comparison, made
 from tests.conftest import Answer
 
@@ -115,16 +114,16 @@ def test_history_is_read_up_to_the_replays_cut() -> None:
 
 def test_the_stream_alone_is_judged_only_where_its_rows_are_all_there() -> None:
     published, collected, fresh = (
-        DayStanding(DAYS[0], NOON, NOON, NOON, in_tail=True),
-        DayStanding(DAYS[1], NOON, NOON, NOON, in_tail=False),
-        DayStanding(DAYS[1] + timedelta(days=1), NOON),
+        ComparedDay(DAYS[0], NOON, NOON, NOON, in_tail=True),
+        ComparedDay(DAYS[1], NOON, NOON, NOON, in_tail=False),
+        ComparedDay(DAYS[1] + timedelta(days=1), NOON),
     )
     earlier = datetime(2026, 3, 1, 11, tzinfo=UTC)
 
-    def standing_of(limit: datetime | None) -> Standing:
-        return Standing(None, None, 1, 1, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
+    def compared_of(limit: datetime | None) -> ComparedDays:
+        return ComparedDays(None, None, 1, 1, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
 
-    alone = standing_of(earlier).stream_alone()
+    alone = compared_of(earlier).stream_alone()
     assert alone is not None
     assert [(one.day, one.cut, one.deduplicated) for one in alone.days] == [(DAYS[0], earlier, None)]
-    assert standing_of(None).stream_alone() is None
+    assert compared_of(None).stream_alone() is None

@@ -15,21 +15,20 @@ from braid.define.fingerprint import fingerprint
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.explain.causes import BEYOND, MEANINGS, UNEXPLAINED
 from serving_layer.accuracy.lateness.curves import (
     Completeness,
     Curve,
     Lateness,
 )
-from serving_layer.accuracy.report.documents import document
-from serving_layer.accuracy.report.headline import headline
-from serving_layer.accuracy.report.history import history, keep, trend
-from serving_layer.accuracy.report.page import page
-from serving_layer.accuracy.report.plots import Bar as Drawn
-from serving_layer.accuracy.report.plots import across
+from serving_layer.accuracy.report.history import document, history, keep, trend
+from serving_layer.accuracy.report.page import DrawnBar, page, templates
 from serving_layer.accuracy.report.values import (
+    BEYOND,
+    MEANINGS,
+    UNEXPLAINED,
     Counterexample,
     LogEvent,
+    headline,
 )
 from tests.accuracy import NOON, comparison, curve, made
 from tests.serving import SOURCE
@@ -123,7 +122,9 @@ def test_a_log_without_events_has_a_page_too() -> None:
 
 
 def test_a_plot_is_well_formed_whatever_its_names_are() -> None:
-    ElementTree.fromstring(across([Drawn('a "name" <&>', 0.0, "0"), Drawn("b", 1.0, "1")], "what & why"))
+    plots = templates().get_template("plots.svg").module
+    bars = [DrawnBar('a "name" <&>', 0.0, "0"), DrawnBar("b", 1.0, "1")]
+    ElementTree.fromstring(plots.across(bars, "what & why"))  # type: ignore[attr-defined]
 
 
 def test_comparisons_are_kept_with_their_trend(settings: Settings) -> None:

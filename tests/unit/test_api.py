@@ -23,7 +23,7 @@ from braid.runtime.settings import Settings
 from braid.runtime.status import ProcessStatus
 from serving_layer.http.app import Limits, OtherLayers, create_app
 from serving_layer.memory.all_views import AllViews
-from tests.api import serving
+from tests.api import events_of, serving
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 from tests.waiting import until
 
@@ -234,7 +234,7 @@ def test_a_view_that_is_deployed_later_is_served_too(home: Path) -> None:
 
 def test_who_watches_is_told_what_moves(client: httpx.Client, tables: Tables) -> None:
     with client.stream("GET", "/views/hits/live?host=a", timeout=30) as stream:
-        told = _events(stream)
+        told = events_of(stream)
         assert next(told)[0] == "hello"
         tables.append(
             [Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE), Event(MIDNIGHT, "a", 5, MIDNIGHT + 5 * MINUTE)]
@@ -254,7 +254,7 @@ def test_who_watches_a_key_that_is_no_text_is_told_by_its_value(settings: Settin
     with serving(settings) as address, httpx.Client(base_url=address, timeout=30) as client:
         assert [row["flag"] for row in client.get(f"/views/hits?{condition}").json()["rows"]] == [True]
         with client.stream("GET", f"/views/hits/live?{condition}") as stream:
-            told = _events(stream)
+            told = events_of(stream)
             assert next(told)[0] == "hello"
             epoch = MIDNIGHT + MINUTE
             tables.append([Event(MIDNIGHT, None, 1, epoch, flag=flag) for flag in (True, False, None)])
@@ -266,20 +266,11 @@ def test_who_watches_a_key_that_is_no_text_is_told_by_its_value(settings: Settin
 
 def test_the_dashboard_is_told_where_all_views_stand(client: httpx.Client, tables: Tables) -> None:
     with client.stream("GET", "/live", timeout=30) as stream:
-        told = _events(stream)
+        told = events_of(stream)
         first = next(data for name, data in told if name == "views")
         tables.append([Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE)])
         second = next(data for name, data in told if name == "views")
     assert second["hits"]["tail_version"] == first["hits"]["tail_version"] + 1
-
-
-def _events(stream: httpx.Response) -> Iterator[tuple[str, Any]]:
-    name = ""
-    for line in stream.iter_lines():
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield name, json.loads(line.removeprefix("data: "))
 
 
 def test_another_address_than_loopback_needs_a_token(settings: Settings) -> None:

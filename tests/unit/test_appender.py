@@ -11,8 +11,8 @@ from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
 from examples.weblog import requests
 from speed_layer.ingest.appender import Appender, ClockWentBack, Counted
+from speed_layer.jobs.batch_writer import Stopping
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.jobs.writer import Stopping
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

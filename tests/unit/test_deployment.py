@@ -359,7 +359,7 @@ def test_a_writer_waits_for_another(settings: Settings) -> None:
     thread = threading.Thread(target=add_changes, args=(settings, 1))
     with changing(settings, "traffic") as draft:
         thread.start()
-        until(lambda: "flock" in _line_of(thread) or "sleep" in _line_of(thread))
+        until(lambda: "locked(" in _line_of(thread))
         draft.value = two
     thread.join()
     assert load(settings, "traffic").history == (*two.history, HistoryEntry(NOW, "counted", 1))

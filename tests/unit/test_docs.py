@@ -198,7 +198,7 @@ def test_messages_in_the_operations_guide_are_those_of_the_code() -> None:
 def test_metrics_that_are_named_are_in_the_reference() -> None:
     known = text_of(DOCS / "reference" / "metrics.md")
     for page in PAGES:
-        for name in re.findall(r"\bbraid_(?:process|child|query)_\w+", text_of(page)):
+        for name in re.findall(r"\bbraid_(?:process|child|query|serving)_\w+", text_of(page)):
             assert f"| `{name}` |" in known, f"{name} in {name_of(page)}"
 
 

@@ -15,23 +15,12 @@ from speed_layer.stream.follower import LogFollower
 from speed_layer.stream.tail import TailWriter
 
 
-class Disk:
-    """Files of this machine, as `Storage` reads them."""
-
-    def exists(self, file: str) -> bool:
-        return Path(file).exists()
-
-    def glance(self, file: str) -> str | None:
-        return Path(file).read_text() if Path(file).exists() else None
-
-
 class Writer:
     """Notes what it is given to follow, and stands where that ended."""
 
     def __init__(self, table: Path, version: int) -> None:
         self.lock, self.stopping = threading.RLock(), threading.Event()
         self.log, self.view = SimpleNamespace(table=str(table)), SimpleNamespace(name="hits")
-        self.checkpoint = SimpleNamespace(storage=Disk())
         self.spark = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *_: None))
         self.last = SimpleNamespace(position=Position(version))
         self.followed: list[list[int]] = []

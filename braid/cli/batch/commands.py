@@ -3,14 +3,14 @@
 import json as jsons
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from braid.cli.batch.board import board_rows, print_board
-from braid.cli.batch.options import (
+from braid.cli.batch.board import board_rows, day_as_dict, print_board, print_gates, show_results
+from braid.cli.options import (
     Cut,
     Day,
     First,
@@ -20,7 +20,6 @@ from braid.cli.batch.options import (
     asked_days,
     lambda_views,
     moment,
-    number,
     progress,
     short,
 )
@@ -31,7 +30,6 @@ from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days, PlannedDay
-    from batch_layer.tasks import DayResult
 
 # Airflow's sensors take this exit code for "not yet, ask again".
 ASK_AGAIN = 99
@@ -98,7 +96,7 @@ def run(
     asked = Asked(asked_days(day, first, last), moment(cut), stale, force)
     with progress() as watch:
         results = compute(lambda: _spark(settings), settings, views, asked, watch=watch)
-    _show_results(results, json)
+    show_results(results, json)
 
 
 @batch.command()
@@ -116,7 +114,7 @@ def release(
 
     settings = current_settings()
     views = lambda_views(settings, view)
-    _show_results(publish(lambda: _spark(settings), settings, views, a_day(day), because), json)
+    show_results(publish(lambda: _spark(settings), settings, views, a_day(day), because), json)
 
 
 @batch.command()
@@ -136,18 +134,7 @@ def gate(
     if json:
         print_json({name: asdict(found) | {"holds": found.holds} for name, found in gates.items()})
     else:
-        rows = (
-            (
-                name,
-                check.name,
-                check.wanted,
-                number(check.observed),
-                "ok" if check.ok else "released" if found.is_released else "no",
-            )
-            for name, found in gates.items()
-            for check in found.verdict.checks
-        )
-        print_table(f"input gates of {day}", ("source", "expectation", "wanted", "observed", "ok"), rows)
+        print_gates(day, gates)
     held = {name: found for name, found in gates.items() if found.holds}
     if held:
         said = "; ".join(f"{name}: {found.verdict.says().rstrip('.')}" for name, found in held.items())
@@ -270,25 +257,6 @@ def docs() -> None:
     print(build(current_settings()))
 
 
-def day_as_dict(day: "PlannedDay") -> dict[str, Any]:
-    parts = asdict(day)
-    return {
-        name: parts[name]
-        for name in (
-            "view",
-            "day",
-            "state",
-            "reason",
-            "is_due",
-            "cut",
-            "through",
-            "events",
-            "beyond",
-            "since",
-        )
-    }
-
-
 def _planned(
     settings: Settings, wanted: Sequence[str] | None, days: "Days", cut: str | None
 ) -> "list[PlannedDay]":
@@ -296,33 +264,6 @@ def _planned(
 
     sources = planning.plan(settings, lambda_views(settings, wanted), days, moment(cut))
     return [day for source in sources for day in source.days]
-
-
-def _show_results(results: "list[DayResult]", json: bool) -> None:
-    if json:
-        print_json([asdict(one) for one in results])
-    else:
-        columns = ("view", "day", "outcome", "events", "duplicates", "rows", "cut")
-        rows = (
-            (r.view, r.day, r.outcome, f"{r.events:,}", r.duplicates or "", f"{r.rows:,}", short(r.cut))
-            for r in results
-        )
-        print_table("batch run", columns, rows)
-        if not results:
-            console.print("Nothing to compute: everything is up to date.")
-    held = [one for one in results if one.outcome == "held"]
-    if held:
-        reasons: dict[tuple[date, str], list[str]] = {}
-        for one in held:
-            reasons.setdefault((one.day, one.reason.rstrip(".")), []).append(one.view)
-        said = "; ".join(
-            f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
-        )
-        raise failed(
-            json,
-            f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
-            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`.",
-        )
 
 
 def _common_cut(

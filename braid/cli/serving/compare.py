@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.batch.options import (
-    Cut,
-    Day,
-    First,
-    Last,
-    a_day,
-    lambda_views,
-    moment,
-    short,
-)
+from braid.cli.options import Cut, Day, First, Last, a_day, lambda_views, moment, short
 from braid.cli.output import Json, console, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.view import View
@@ -24,7 +15,7 @@ from braid.errors import BraidError, CheckFailed
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
-    from serving_layer.accuracy.explain.compare import Asked
+    from serving_layer.accuracy.explain.compare import CompareOptions
     from serving_layer.accuracy.report.history import Kept
     from serving_layer.accuracy.report.values import Report
 
@@ -113,7 +104,7 @@ def compare(
         raise typer.Exit(1) if json else CheckFailed("; ".join(map(_complaint, wrong)))
 
 
-def _compared(settings: Settings, view: View, asked: "Asked", number: int | None) -> "Report":
+def _compared(settings: Settings, view: View, asked: "CompareOptions", number: int | None) -> "Report":
     from braid.runtime.spark import spark_session
     from serving_layer.accuracy.explain.compare import compare as judge
     from serving_layer.accuracy.report.history import keep
@@ -178,20 +169,20 @@ def _asked_views(settings: Settings, name: str | None, number: int | None) -> li
 
 def _asked(
     day: str | None, first: str | None, last: str | None, cut: str | None, arrival: str | None
-) -> "Asked":
-    from serving_layer.accuracy.explain.compare import Asked
+) -> "CompareOptions":
+    from serving_layer.accuracy.explain.compare import CompareOptions
 
     if day is not None and (first or last):
         raise BraidError("give either --day or a range with --from and --to, not both.")
     begin, end = (a_day(text) if text else None for text in (day or first, day or last))
     if begin is not None and end is not None and begin > end:
         raise BraidError(f"the first day, {begin}, is after the last, {end}: swap them.")
-    return Asked(begin, end, moment(cut), arrival)
+    return CompareOptions(begin, end, moment(cut), arrival)
 
 
 def _show(reports: "list[Report]", json: bool, single: bool) -> None:
     from braid.cli.serving.compare_tables import print_report
-    from serving_layer.accuracy.report.documents import document
+    from serving_layer.accuracy.report.history import document
 
     if json:
         documents = [document(report) for report in reports]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from braid.cli.batch.options import short
+from braid.cli.options import short
 from braid.cli.output import console, mark, print_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ CLOCKS = {
 
 
 def print_report(report: "Report") -> None:
-    from serving_layer.accuracy.report.headline import headline
+    from serving_layer.accuracy.report.values import headline
 
     _say(f"[bold]{escape(headline(report))}[/]")
     for found in report.comparisons:
@@ -85,7 +85,7 @@ def _days(found: "Comparison") -> None:
 
 
 def _causes(found: "Comparison") -> None:
-    from serving_layer.accuracy.explain.causes import MEANINGS
+    from serving_layer.accuracy.report.values import MEANINGS
 
     if found.causes:
         rows = ((one.name, f"{one.groups:,}", f"{one.events:,}", MEANINGS[one.name]) for one in found.causes)

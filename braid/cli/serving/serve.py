@@ -12,7 +12,7 @@ import typer
 
 from braid.define.loading import Definitions, load_definitions
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import read_all, report
@@ -95,7 +95,7 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
     from batch_layer.days import read_days
     from braid.deploy import store as deployment
     from braid.tables.view_tables import ViewTables
-    from serving_layer.accuracy.report.summary import accuracy_summary
+    from serving_layer.accuracy.report.history import accuracy_summary
 
     active = deployment.load(settings, name).active
     records = read_days(ViewTables(settings, name, active.number)) if active else {}

@@ -20,7 +20,6 @@ from braid.states.calendar import (
     needs_no_zone,
     windows_of,
 )
-from serving_layer.accuracy.lateness.served_when import Brought
 
 MEMORY = "512MB"
 SECOND = 1_000_000
@@ -41,8 +40,17 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A table `facts` with a row per event, all times in microseconds.
+class Brought:
+    """What lies before an offset of a partition, and in no earlier commit, could be read from this moment on."""
+
+    partition: int
+    before: int
+    micros: int
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """A table `event_times` with a row per event, all times in microseconds.
 
     `t` is the event's own time, `ends` the end of its first window, `came` when it came by the clock that is used,
     `seen` the largest event time before it, `served` when it could be read at the latest, `grp` its window and keys,
@@ -62,14 +70,14 @@ class Facts:
 
 
 @contextmanager
-def facts(
+def event_times(
     view: View,
     rows: Any,
     span: Span,
     epoch: timedelta,
     arrival: str | None = None,
     brought: Sequence[Brought] = (),
-) -> Iterator[Facts]:
+) -> Iterator[EventTimes]:
     """`rows` is an Arrow dataset with the columns of the log that matter here, as `narrow_columns` names them.
 
     `arrival` is a column that tells when the record really came, for history that was imported later. What no commit
@@ -78,7 +86,7 @@ def facts(
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="braid-accuracy-") as folder:
-        connection = duckdb.connect(str(Path(folder) / "facts.db"))
+        connection = duckdb.connect(str(Path(folder) / "times.db"))
         try:
             connection.sql("SET TimeZone = 'UTC'")
             connection.sql(f"SET memory_limit = '{MEMORY}'")
@@ -89,8 +97,8 @@ def facts(
             clock = _clock(connection, arrival)
             _add_brought(connection, brought)
             connection.sql(_timed(clock, span, epoch))
-            (events,) = connection.sql("SELECT count(*) FROM facts").fetchall()[0]
-            yield Facts(connection, clock, events)
+            (events,) = connection.sql("SELECT count(*) FROM event_times").fetchall()[0]
+            yield EventTimes(connection, clock, events)
         finally:
             connection.close()
 
@@ -105,7 +113,7 @@ def needs_spark(view: View) -> bool:
 
 
 def narrow_columns(view: View, arrival: str | None = None) -> list[str]:
-    """The columns of the log that facts are made from."""
+    """The columns of the log that event times are made from."""
     source = view.source
     wanted = [source.event_time, *view.keys, *filter(None, (source.event_id, arrival))]
     return list(dict.fromkeys([*wanted, "day", "_partition", "_offset", "_arrival", "_epoch", "_error"]))
@@ -212,7 +220,7 @@ def _timed(clock: Clock, span: Span, epoch: timedelta) -> str:
     served = known if clock == "arrival" else "NULL::BIGINT"
     until = f"WHERE day <= DATE '{span.last}'" if span.last else ""
     return f"""
-        CREATE TABLE facts AS
+        CREATE TABLE event_times AS
         SELECT day, t, ends, {came} AS came, coalesce(seen, t) AS seen, {served} AS served, key, hash(ends, key) AS grp,
                dawn, dusk
         FROM placed JOIN days USING (day)

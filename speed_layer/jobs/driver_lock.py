@@ -4,42 +4,32 @@ The lock is held by this Python process. But its JVM, which does the writing, ca
 a `kill -9`; so the JVM is written into the lock file, and a successor waits until that one is gone too.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
+from pyspark.sql import SparkSession
 
 from braid.errors import BraidError
+from braid.runtime.lock import is_locked, locked
 from braid.runtime.settings import Settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PATIENCE = 60.0
 
 
 @contextmanager
 def only_driver(
-    spark: "SparkSession", settings: Settings, job: str, patience: float = PATIENCE
+    spark: SparkSession, settings: Settings, job: str, patience: float = PATIENCE
 ) -> Iterator[None]:
     """Holds the job for as long as the block runs. A shared BRAID_HOME has no such lock: use the strict setting."""
     if not settings.home_is_local:
         yield
         return
-    file = settings.local_home() / "drivers" / job
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BraidError(
-                f"{job} runs already ({_holder(file)}): two at once would count twice. Stop that one first."
-            ) from None
+    file = _file(settings, job)
+    with locked(file, patience=0, refusal=lambda file: _runs_already(file, job)):
         _wait_for_the_old_one(file, job, patience)
         jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
         file.write_text(
@@ -52,22 +42,19 @@ def only_driver(
 
 def is_driven(settings: Settings, job: str) -> bool:
     """Whether some process holds the job now."""
-    file = settings.local_home() / "drivers" / job if settings.home_is_local else None
-    if file is None or not file.exists():
-        return False
-    with file.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    return settings.home_is_local and is_locked(_file(settings, job))
 
 
-def _holder(file: Path) -> str:
+def _file(settings: Settings, job: str) -> Path:
+    return settings.local_home() / "drivers" / job
+
+
+def _runs_already(file: Path, job: str) -> BraidError:
     try:
-        return f"process {json.loads(file.read_text())['python']}"
+        holder = f"process {json.loads(file.read_text())['python']}"
     except (ValueError, KeyError, OSError):
-        return "another process"
+        holder = "another process"
+    return BraidError(f"{job} runs already ({holder}): two at once would count twice. Stop that one first.")
 
 
 def _wait_for_the_old_one(file: Path, job: str, patience: float) -> None:

@@ -12,11 +12,11 @@ from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned, open_table, pin
 from braid.tables.published import published_cuts
 from braid.tables.view_tables import ViewTables
-from serving_layer.accuracy.lateness.facts import Span, is_between
+from serving_layer.accuracy.lateness.event_times import Span, is_between
 
 
 @dataclass(frozen=True)
-class DayStanding:
+class ComparedDay:
     """A day: the cut at which it is compared, and what its base covers.
 
     `deduplicated` is the cut up to which the batch layer published it, None where only the stream has counted;
@@ -31,7 +31,7 @@ class DayStanding:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ComparedDays:
     """One version of a view, as far as it can be compared: its tables at one moment, whoever writes meanwhile.
 
     `limit` is the last epoch that is taken from the tail, and `skipped` says which days cannot be compared, and why.
@@ -41,7 +41,7 @@ class Standing:
     tables: ViewTables
     tail_version: int | None
     base_version: int | None
-    days: tuple[DayStanding, ...]
+    days: tuple[ComparedDay, ...]
     mark: TailCommit | None
     limit: datetime | None
     skipped: Mapping[date, str]
@@ -62,25 +62,25 @@ class Standing:
     def span(self) -> Span:
         return Span(self.newest_cut, self.days[0].day, self.days[-1].day)
 
-    def stream_alone(self) -> "Standing | None":
+    def stream_alone(self) -> "ComparedDays | None":
         """The published days of which the tail still holds everything, as if nothing had been published."""
         if self.limit is None:
             return None
         days = tuple(
-            DayStanding(one.day, self.limit)
+            ComparedDay(one.day, self.limit)
             for one in self.days
             if one.deduplicated is not None and one.in_tail
         )
         return replace(self, days=days) if days else None
 
 
-def standing(
+def days_to_compare(
     settings: Settings,
     version: Version,
     cut: datetime | None = None,
     first: date | None = None,
     last: date | None = None,
-) -> Standing:
+) -> ComparedDays:
     """A base cannot be read before its own cut, and a tail not beyond what its stream has read completely."""
     tables = ViewTables(settings, version.view.name, version.number)
     # The tail first: a base that is pinned later covers at least what this tail has lost.
@@ -102,7 +102,7 @@ def standing(
             skipped[day] = "it is not published, and no stream has read its log yet"
             continue
         by_batch = through if through is not None and published.get(day) == through else None
-        found.append(DayStanding(day, max(cuts), through, by_batch, day not in collected))
+        found.append(ComparedDay(day, max(cuts), through, by_batch, day not in collected))
     if not found:
         name = version.view.name
         raise NotYet(
@@ -110,7 +110,7 @@ def standing(
             "`braid batch run`."
         )
     pins = [None if table is None else table.version for table in (tail, base)]
-    return Standing(version, tables, pins[0], pins[1], tuple(found), mark, limit, skipped)
+    return ComparedDays(version, tables, pins[0], pins[1], tuple(found), mark, limit, skipped)
 
 
 def _collected(tables: ViewTables, mark: TailCommit | None) -> set[date]:

@@ -5,12 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class Stopping(Exception):
@@ -21,7 +19,7 @@ class Stopping(Exception):
 class BatchWriter(ABC):
     """The only writer of one table. The lock keeps its micro-batches apart from whatever else it commits."""
 
-    spark: "SparkSession"
+    spark: SparkSession
     checkpoint: Checkpoint
     batches: int = 0
     failure: Exception | None = None
@@ -29,7 +27,7 @@ class BatchWriter(ABC):
     stopping: threading.Event = field(default_factory=threading.Event)
     in_doubt: bool = False
 
-    def append(self, rows: "DataFrame", batch: int) -> None:
+    def append(self, rows: DataFrame, batch: int) -> None:
         """One micro-batch, for `foreachBatch`."""
         # Whoever stops the query holds the lock and waits for this thread: it must not wait in turn.
         while not self.lock.acquire(timeout=0.05):
@@ -46,7 +44,7 @@ class BatchWriter(ABC):
             self.lock.release()
 
     @abstractmethod
-    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+    def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """Commits a batch that is not there yet, and only then; the lock is held."""
 
     @contextmanager

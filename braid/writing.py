@@ -1,0 +1,68 @@
+"""What a writer decides before it commits: is a batch there already, who may go on, which epoch does a commit have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+Decision = Literal["write", "skip", "stranger", "older"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch: the checkpoint that numbers it, its number, and where it ends."""
+
+    query: str
+    number: int
+    end: Any
+
+
+def decide(last: Batch | None, mine: Batch, replaces: str | None = None) -> Decision:
+    """What to do with a batch, given the newest one that is in the table.
+
+    A new checkpoint numbers its batches from 0: it may go on only with a table whose last writer it replaces.
+    """
+    if last is None:
+        return "write"
+    if last.query != mine.query:
+        return "write" if last.query == replaces else "stranger"
+    if mine.number > last.number:
+        return "write"
+    return "skip" if mine == last else "older"
+
+
+def next_epoch(last: datetime | None, present: datetime) -> datetime:
+    """The epoch of a commit made now: never before the last one, whatever the clock says."""
+    return present if last is None else max(last, present)
+
+
+def beat_due(
+    last: datetime, present: datetime, is_beat: bool, waited: timedelta, length: timedelta
+) -> datetime | None:
+    """The epoch to which an idle source is moved on, so that its last one closes; None while there is no need.
+
+    A clock that has jumped forward and back is behind the last epoch, maybe for years: then the time that was waited
+    since the last batch says that it is over.
+    """
+    epoch = next_epoch(last, present)
+    if epoch > last:
+        return epoch
+    return last + length if not is_beat and present < last and waited >= length else None
+
+
+def may_begin(is_new: bool, through: Iterable[datetime], replay_cut: datetime | None) -> bool:
+    """Whether a stream may fill an empty tail: not beside a base that was made from another one.
+
+    History is stored under the replay's cut. A day whose base ends before that cut would be counted twice.
+    """
+    return not is_new or all(replay_cut is not None and replay_cut <= covered for covered in through)
+
+
+def newest_word(found: Any | None, kept: Any | None) -> Any | None:
+    """What a writer said last: its newest commit, or what the table keeps of it when that one is cleaned up."""
+    return found if found is not None else kept
+
+
+def is_same_table(known: str | None, present: str | None) -> bool:
+    """Whether a table is still the one that was read before; one that does not say who it is, is."""
+    return known is None or present is None or known == present
