@@ -13,8 +13,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables import documents
 from braid.tables.commits import Commit
-from braid.tables.delta_log import infos_back
-from braid.tables.delta_rs import open_table
+from braid.tables.delta_log import infos_back, newest_version
 
 BY_DAY_AND_EPOCH = """
     SELECT day, _epoch AS epoch,
@@ -42,7 +41,10 @@ class Arrivals:
     @classmethod
     def of(cls, log: Log) -> "Arrivals":
         """Reads two columns of the log; a log that is not there yet holds nothing."""
+        # Here: who asks for a cut, as a sensor does every minute, needs none of it, and it takes a second to load.
         import duckdb
+
+        from braid.tables.delta_rs import open_table
 
         table = open_table(log.table)
         if table is None:
@@ -126,13 +128,13 @@ class _CountedDay:
 
 def closed_epoch(log: Log) -> datetime | None:
     """The last epoch of a log that can gain no more rows; None when nothing was ever ingested."""
-    table = open_table(log.table)
-    if table is None:
+    newest = newest_version(log.table)
+    if newest is None:
         return None
-    said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), table.version())
+    said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), newest)
     commits = (Commit.from_json(info.get("userMetadata")) for _, info in said)
-    newest = next((commit for commit in commits if commit is not None), None)
-    return last_closed(newest.epoch, log.settings.epoch) if newest is not None else None
+    last = next((commit for commit in commits if commit is not None), None)
+    return last_closed(last.epoch, log.settings.epoch) if last is not None else None
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:
