@@ -7,9 +7,7 @@ from datetime import date, datetime, timedelta
 from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
 from braid.log.table import Log
-from braid.tables import documents
-from braid.tables.commits import Commit
-from braid.tables.delta_log import infos_back
+from braid.tables.commits import newest_commit
 from braid.tables.delta_rs import open_table
 
 BY_DAY_AND_EPOCH = """
@@ -99,14 +97,14 @@ def _added(pairs: Iterable[tuple[datetime, int]]) -> dict[datetime, int]:
 
 
 def closed_epoch(log: Log) -> datetime | None:
-    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested."""
-    table = open_table(log.table)
-    if table is None:
-        return None
-    said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), table.version())
-    commits = (Commit.from_json(info.get("userMetadata")) for _, info in said)
-    newest = next((commit for commit in commits if commit is not None), None)
-    return last_closed(newest.epoch, log.settings.epoch) if newest is not None else None
+    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested.
+
+    A log whose commits were cleaned up has rested since: all its rows can be cut, and ingest goes on after them.
+    """
+    newest = newest_commit(log.table)
+    if newest is not None:
+        return last_closed(newest.epoch, log.settings.epoch)
+    return max((row.epoch for row in Arrivals.of(log).rows), default=None)
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:

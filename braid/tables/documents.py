@@ -92,6 +92,17 @@ def move_folder(old: str, new: str) -> None:
         system.delete_dir(place)
 
 
+def remove(uri: str) -> None:
+    """Deletes a document; one that is not there is as good."""
+    with _explained(uri, "deleted"):
+        path = _local(uri)
+        if path is not None:
+            path.unlink(missing_ok=True)
+        elif exists(uri):
+            system, place = _remote(uri)
+            system.delete_file(place)
+
+
 def remove_folder(uri: str) -> None:
     """Deletes a folder with all that is in it; one that is not there is as good."""
     with _explained(uri, "deleted"):

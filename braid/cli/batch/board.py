@@ -15,6 +15,7 @@ COLOURS = {
     "stale": "yellow",
     "never computed": "cyan",
     "definition changed": "magenta",
+    "tail lost": "bold red",
     "held": "bold red",
 }
 
