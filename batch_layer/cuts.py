@@ -12,7 +12,6 @@ from braid.errors import BraidError, NotYet
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 
@@ -61,12 +60,16 @@ def pinned(settings: Settings, run: str, cut: datetime | None) -> datetime | Non
 
 def throughs(tables: ViewTables) -> dict[date, datetime]:
     """Day -> the last epoch that its published states cover, without Spark."""
+    from braid.tables.delta_rs import open_table, pin
+
     table = open_table(tables.base)
     return {} if table is None else pin(table).throughs()
 
 
 def replay_cut(tables: ViewTables) -> datetime | None:
     """The cut under which the stream of a view has stored its history; None while there is no stream."""
+    from braid.tables.delta_rs import open_table
+
     tail = open_table(tables.tail)
     cut = tail.metadata().configuration.get(REPLAY_CUT) if tail is not None else None
     return datetime.fromisoformat(cut) if cut else None

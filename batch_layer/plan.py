@@ -1,13 +1,13 @@
 """Which days of which views are to be computed, and why: found without Spark, from the log and what was published."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
 from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
 from batch_layer.cuts import throughs
-from batch_layer.days import DayRecord, Gate, read_days, read_gate
+from batch_layer.days import DayRecord, Gate, read_days, read_gates
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
 from braid.define.view import View
@@ -85,12 +85,12 @@ def plan(
         upto = closed_epoch(log) if cut is None else require_closed(log, cut)
         if upto is None:
             continue
-        arrivals = Arrivals.of(log)
+        arrivals, gates = Arrivals.of(log), read_gates(settings, source.name)
         planned = [
             day
             for view in views
             if view.source.name == source.name
-            for day in _days_of_view(settings, view, arrivals, days, upto)
+            for day in _days_of_view(settings, view, arrivals, gates, days, upto)
         ]
         found.append(SourcePlan(source, upto, arrivals, tuple(planned)))
     return found
@@ -109,7 +109,7 @@ def lambda_views(views: Iterable[View], wanted: Sequence[str] = ()) -> list[View
 
 
 def _days_of_view(
-    settings: Settings, view: View, arrivals: Arrivals, days: Days, cut: datetime
+    settings: Settings, view: View, arrivals: Arrivals, gates: Mapping[date, Gate], days: Days, cut: datetime
 ) -> list[PlannedDay]:
     active = deployment.load(settings, view.name).active
     changed = active is not None and active.fingerprint != fingerprint(view)
@@ -120,7 +120,7 @@ def _days_of_view(
     planned = []
     for day in days.of({*arrivals.days, *covered, *records}):
         record = records.get(day, DayRecord(day))
-        gate = record.held or _holding(read_gate(settings, view.source, day), record)
+        gate = record.held or _holding(gates.get(day), record)
         found = _state(PlannedDay(
             view.name, day, "up to date", "", cut, covered.get(day), arrivals.events(day, cut), 0, None, record, gate,
         ), arrivals)  # fmt: skip

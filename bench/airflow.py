@@ -26,7 +26,6 @@ FIRST = date(2026, 3, 1)
 NOTHING = """#!/bin/sh
 case "$1 $2" in
     "batch cut") echo 2026-04-01T00:00:00+00:00 ;;
-    "batch views") echo '["a_view"]' ;;
 esac
 """
 PATIENCE = 1800.0

@@ -3,19 +3,20 @@
 The batch layer publishes this, and everything that is served is compared with it.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.view import View
+from braid.log.contents import read
 from braid.log.events import view_events
 from braid.log.first_copies import first_copies
 from braid.log.lookups import LookupTables
-from braid.log.table import Log, read
-from braid.runtime.frames import timestamp
+from braid.log.table import Log
+from braid.runtime.frames import days_and_moments, timestamp
 from braid.runtime.settings import Settings
 from braid.states.spark import prepare
 from braid.tables.view_tables import LATE, base_columns
@@ -76,6 +77,27 @@ def recompute(view: View, rows: DataFrame, lookups: LookupTables) -> Recomputed:
     settled = {LATE: F.lit(0).cast("bigint"), "through": F.lit(cut).cast("timestamp")}
     states = prepare(view, events).withColumns(settled)
     return Recomputed(states.select(*base_columns(view)), events, lookups)
+
+
+def recompute_days(
+    view: View, rows: DataFrame, lookups: LookupTables, cuts: Mapping[date, datetime]
+) -> Recomputed:
+    """The same for days of which each has a cut of its own, with lookups as they were at one of them."""
+    made = recompute(view, upto(rows, cuts), lookups)
+    if set(cuts.values()) == {lookups.cut}:
+        return made
+    moments = F.broadcast(days_and_moments(rows.sparkSession, cuts, "_cut"))
+    covering = made.states.join(moments, on="day", how="inner").withColumn("through", F.col("_cut"))
+    return replace(made, states=covering.select(*base_columns(view)))
+
+
+def upto(rows: DataFrame, cuts: Mapping[date, datetime]) -> DataFrame:
+    """The log's rows of some days, of each day up to its own cut."""
+    latest = max(cuts.values())
+    if set(cuts.values()) == {latest}:
+        return rows.where(f"_epoch <= {timestamp(latest)}")
+    moments = F.broadcast(days_and_moments(rows.sparkSession, cuts, "_cut"))
+    return rows.join(moments, on="day", how="inner").where("_epoch <= _cut").select(*rows.columns)
 
 
 def on_days(days: Iterable[date]) -> str:

@@ -11,7 +11,7 @@ from braid.deploy import store as deployment
 from braid.deploy.plan import PlannedChange
 from braid.deploy.store import deploy_first
 from braid.errors import CheckFailed
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE, is_alive, read_all

@@ -1,6 +1,7 @@
 """What to do when a checkpoint is lost or damaged: a new one that begins exactly where the log, or a tail, ends."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from braid import writing
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.settings import Settings
 from braid.tables import delta_rs, documents
@@ -180,8 +181,10 @@ def _of_kafka(places: Positions) -> Positions:
     return {place: offset for place, offset in places.items() if int(place) != INBOX_PARTITION}
 
 
-def keep_word(settings: Settings, job: str, table: str, last: Commit | TailCommit | None) -> None:
+def keep_word(
+    settings: Settings, job: str, table: str, newest: Callable[[str], Commit | TailCommit | None]
+) -> None:
     """Before others commit to a table whose writer does not run: its own commits are cleaned up one day."""
     with only_undriven(settings, job) as alone:
-        if alone and last is not None:
+        if alone and (last := newest(table)) is not None:
             keep(table, last)

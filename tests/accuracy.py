@@ -5,7 +5,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from braid import Source, View, approx_distinct, count, mean, quantile, session, sum_, tumbling
-from serving_layer.accuracy.lateness.curves import AFTER, Completeness, Curve, Lateness, LatenessBar, Point
+from serving_layer.accuracy.lateness.curves import (
+    AFTER,
+    Completeness,
+    Curve,
+    CurvePoint,
+    Lateness,
+    LatenessBar,
+)
 from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
 from serving_layer.accuracy.report.values import (
     BEYOND,
@@ -56,7 +63,9 @@ def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **chan
 
 def curve(name: str, *shares: float) -> Curve:
     return Curve(
-        name, 5_000, tuple(Point(after, share, share**2) for after, share in zip(AFTER, shares, strict=True))
+        name,
+        5_000,
+        tuple(CurvePoint(after, share, share**2) for after, share in zip(AFTER, shares, strict=True)),
     )
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from braid import Source, View, approx_distinct, count, quantile, session, sliding, stddev, sum_
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.merge.spark import served_states

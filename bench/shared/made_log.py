@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.tables.commits import Commit

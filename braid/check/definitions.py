@@ -16,15 +16,7 @@ from braid.define.schema import quote
 from braid.define.source import EPOCH_FORMATS, Source
 from braid.define.view import View, not_comparable
 from braid.errors import BraidError
-from braid.log.events import (
-    BaseOf,
-    as_one,
-    first_line,
-    log_schema,
-    read_lookup,
-    types_of,
-    view_events,
-)
+from braid.log.events import BaseOf, as_one, first_line, log_schema, read_lookup, types_of, view_events
 from braid.states.spark import prepare, present
 
 _COMPILE_FIX = "mend the SQL; `braid show` lists the columns"

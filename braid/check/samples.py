@@ -2,12 +2,7 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from braid.define.schema import (
-    FLOATS,
-    INTEGERS,
-    is_decimal,
-    quote,
-)
+from braid.define.schema import FLOATS, INTEGERS, is_decimal, quote
 from braid.define.source import Source
 
 _ROWS = 4

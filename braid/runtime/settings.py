@@ -130,6 +130,21 @@ class Settings(BaseSettings):
     serve_memory: str = Field(
         "1g", pattern=MEMORY.pattern, description="memory for tables of `braid serve`, tails included"
     )
+    serve_query_memory: str = Field(
+        "512m",
+        pattern=MEMORY.pattern,
+        description="memory for the queries of `braid serve`, all of them together",
+    )
+    serve_connections: int = Field(
+        512,
+        ge=4,
+        description="connections that `braid serve` keeps open; a client may have a quarter of them",
+    )
+    serve_streams: int = Field(
+        256,
+        ge=4,
+        description="streams of events that `braid serve` keeps open; a client may have a quarter of them",
+    )
     serve_timeout: Duration = Field(
         timedelta(seconds=10),
         gt=timedelta(0),

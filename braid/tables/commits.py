@@ -5,9 +5,9 @@ or neither is. When a query starts, its writer looks its last batch up once, and
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from braid import writing
@@ -107,21 +107,33 @@ class TailCommit:
 
 @dataclass(frozen=True)
 class BaseCommit:
-    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt."""
+    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt.
+
+    `days` has each day's own cut where a commit says it, as the batch layer's do; `through` is the latest of them.
+    """
 
     through: datetime
     by: str
     token: str = ""
+    days: Mapping[date, datetime] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps({"braid": 1, "kind": "base"} | asdict(self), default=datetime.isoformat)
+        days = {day.isoformat(): through for day, through in sorted(self.days.items())}
+        told = {"through": self.through, "by": self.by, "token": self.token} | (
+            {"days": days} if days else {}
+        )
+        return json.dumps({"braid": 1, "kind": "base"} | told, default=datetime.isoformat)
 
     @classmethod
     def from_json(cls, text: str | None) -> "BaseCommit | None":
         values = _ours(text)
         if values is None or values.pop("kind", None) != "base":
             return None
-        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""))
+        days = {
+            date.fromisoformat(day): datetime.fromisoformat(through)
+            for day, through in values.get("days", {}).items()
+        }
+        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""), days)
 
 
 def _ours(text: str | None) -> dict[str, Any] | None:

@@ -98,9 +98,12 @@ def remove(uri: str) -> None:
         path = _local(uri)
         if path is not None:
             path.unlink(missing_ok=True)
-        elif exists(uri):
-            system, place = _remote(uri)
+            return
+        system, place = _remote(uri)
+        try:
             system.delete_file(place)
+        except FileNotFoundError:
+            return
 
 
 def remove_folder(uri: str) -> None:

@@ -12,9 +12,8 @@ from typing import Any
 
 from braid.define.view import View
 from braid.measures import Measure
-from braid.parity import FLOAT_TOLERANCE
+from braid.measures.bounds import FLOAT_TOLERANCE, bound_of
 from examples.stage.naive import Answer
-from serving_layer.accuracy.explain.exact import bound_of
 
 
 @dataclass(frozen=True)

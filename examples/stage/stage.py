@@ -21,7 +21,8 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.versions import Version
-from braid.log.table import Log, read
+from braid.log.contents import read
+from braid.log.table import Log
 from braid.produce.outlet import FileOutlet, kafka_outlet
 from braid.produce.record import EVENT, Record
 from braid.runtime.settings import Settings

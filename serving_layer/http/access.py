@@ -60,7 +60,7 @@ class Access:
         else:
             answer = self._app
         cookie = self._token and scope["path"] == "/" and self._is_token(by_address)
-        await answer(scope, receive, _with_headers(send, self._set_cookie() if cookie else None))
+        await answer(scope, receive, with_headers(send, self._set_cookie() if cookie else None))
 
     def _knows(self, headers: dict[bytes, str], by_address: str) -> bool:
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
@@ -81,7 +81,7 @@ class Access:
         return f"{COOKIE}={self._cookie}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
-def _with_headers(send: Send, cookie: bytes | None) -> Send:
+def with_headers(send: Send, cookie: bytes | None = None) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message["headers"]}

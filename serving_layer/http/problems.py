@@ -31,6 +31,7 @@ TITLES = {
     405: "This cannot be done here",
     406: "The answer does not come in this form",
     413: "The answer would be too large",
+    429: "Too many at a time",
     421: "This server does not answer to that name",
     500: "Braid has a defect",
     503: "Not now",
@@ -52,7 +53,7 @@ def problem(status: int, detail: str, parameter: str | None = None) -> JSONRespo
     content: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if parameter is not None:
         content["parameter"] = parameter
-    headers = {"Retry-After": "1"} if status == 503 else {}
+    headers = {"Retry-After": "1"} if status in (429, 503) else {}
     return JSONResponse(content, status, headers, MEDIA_TYPE)
 
 

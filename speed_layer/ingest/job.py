@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings

@@ -9,7 +9,7 @@ from braid.cut import last_closed
 from braid.define.view import View
 from braid.deploy.store import Version
 from braid.errors import BraidError, NotYet
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus

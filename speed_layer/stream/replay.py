@@ -12,7 +12,7 @@ from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import rows_by_day

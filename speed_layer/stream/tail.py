@@ -14,9 +14,10 @@ from braid.define.fingerprint import state_fingerprint, used_columns, used_looku
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.errors import BraidError
+from braid.log.contents import read_commits
 from braid.log.events import view_events
 from braid.log.lookups import LookupTables
-from braid.log.table import Log, read_commits
+from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.states import EVENTS

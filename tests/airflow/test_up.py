@@ -28,7 +28,7 @@ class Stub:
         (self.folder / "ready").touch()
 
     def exit(self, **codes: int) -> None:
-        """`batch_gate=1` lets `braid batch gate` fail with 1."""
+        """`batch_run=1` lets `braid batch run` fail with 1."""
         lines = (f"{command.replace('_', ' ')}={code}\n" for command, code in codes.items())
         (self.folder / "exits").write_text("".join(lines))
 
@@ -50,7 +50,7 @@ def running(stub: Stub, start_airflow: Callable[[dict[str, str]], Running]) -> R
 def test_it_starts_with_all_dags_paused_and_one_place_for_spark(running: Running) -> None:
     dags = running.api.ask("GET", "/dags")["dags"]
     assert {dag["dag_id"]: dag["is_paused"] for dag in dags} == dict.fromkeys(
-        ("daily_batch", "kappa_replay", "maintain", "restate"), True
+        ("backfill_range", "daily_batch", "kappa_replay", "maintain", "restate"), True
     )
     assert running.api.ask("GET", "/pools/spark")["slots"] == 1
 
@@ -91,19 +91,17 @@ def test_a_run_waits_without_a_worker_and_keeps_the_cut_that_it_pinned(running: 
     running.command("dags", "unpause", "-y", DAILY)
     running.command("backfill", "create", "--dag-id", DAILY, "--from-date", DAY, "--to-date", DAY)
     until(lambda: running.runs(DAILY).get(RUN) == "running")
-    until(lambda: running.task(DAILY, RUN, "wait_for_cut")["state"] == "up_for_reschedule")
-    assert stub.calls("--run") == []
+    until(lambda: running.task(DAILY, RUN, "pin_cut")["state"] == "up_for_reschedule")
+    assert stub.calls("batch run") == []
     stub.be_ready()
     assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
     first = cuts(stub, DAY)
     assert len(first) == 1
 
     running.command("tasks", "clear", "-y", "-s", DAY, "-e", DAY, DAILY)
-    until(lambda: len(stub.calls(f"compare --day {DAY}")) == 2)
+    until(lambda: len(stub.calls(f"batch run --day {DAY}")) == 2)
     assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
     assert cuts(stub, DAY) == first
-    for view in ("pages", "visits"):
-        assert len(stub.calls(f"batch run --view {view} --day {DAY}")) == 2
 
 
 def cuts(stub: Stub, day: str) -> set[str]:
@@ -119,16 +117,15 @@ def test_a_check_that_failed_is_final_and_a_crash_is_tried_again(
     running: Running, stub: Stub, code: int, becomes: str, day: str
 ) -> None:
     stub.be_ready()
-    stub.exit(batch_gate=code)
+    stub.exit(batch_run=code)
     # A run that is triggered in the course of a day is about the day before.
     running.trigger(DAILY, becomes, logical_date=f"{date.fromisoformat(day) + timedelta(days=1)}T12:00:00Z")
-    until(lambda: running.task(DAILY, becomes, "gates")["state"] == becomes)
+    until(lambda: running.task(DAILY, becomes, "compute")["state"] == becomes)
     stub.exit()
-    assert running.task(DAILY, becomes, "gates")["try_number"] == 1
-    assert stub.calls(f"batch gate --day {day}")
-    assert stub.calls(f"batch run --view pages --day {day}") == []
+    assert running.task(DAILY, becomes, "compute")["try_number"] == 1
+    assert len(stub.calls(f"batch run --day {day}")) == 1
     if becomes == "failed":
-        assert running.run_to_its_end(DAILY, becomes)["maintain"] == "upstream_failed"
+        assert running.run_to_its_end(DAILY, becomes) == {"pin_cut": "success", "compute": "failed"}
 
 
 def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) -> None:
@@ -136,8 +133,26 @@ def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) ->
     stub.exit()
     running.command("dags", "test", DAILY, "2026-05-02")
     commands = [line.split(" --")[0] for line in stub.calls("--day 2026-05-01")]
-    # Waited for and pinned, checked, once for each of two views, compared.
-    assert commands == ["batch cut", "batch cut", "batch gate", "batch run", "batch run", "compare"]
+    # Waited for and pinned, then computed, audited, published and compared by one command.
+    assert commands == ["batch cut", "batch run"]
+
+
+def test_a_range_is_computed_chunk_by_chunk_and_a_chunk_that_failed_goes_on_alone(
+    running: Running, stub: Stub
+) -> None:
+    stub.be_ready()
+    asked = {"from_day": "2020-01-01", "to_day": "2020-12-31", "views": ["pages", "visits"], "chunk": 200}
+    running.trigger("backfill_range", "asked", logical_date=None, **asked)
+    assert running.run_to_its_end("backfill_range", "asked") == {"chunks": "success", "compute": "success"}
+    (planned,) = stub.calls("batch chunks")
+    assert planned == (
+        "batch chunks --from 2020-01-01 --to 2020-12-31 --run backfill_range/asked --days 200 "
+        "--view pages --view visits"
+    )
+    assert sorted(stub.calls("batch run --from 2020")) == [
+        f"batch run --from {first} --to {last} --cut 2021-01-01T00:00:00+00:00 --view pages --view visits"
+        for first, last in (("2020-01-01", "2020-07-18"), ("2020-07-19", "2020-12-31"))
+    ]
 
 
 def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(

@@ -27,10 +27,10 @@ def main(definitions: str, point: str) -> None:
 
     original = publish._replace
 
-    def wrapped(tables: Any, *others: Any) -> None:
+    def wrapped(spark: Any, seen: Any, *others: Any) -> None:
         if point == POINTS[0]:
-            once_files_are_written(Path(tables.base), die)
-        original(tables, *others)
+            once_files_are_written(Path(seen.location), die)
+        original(spark, seen, *others)
         die()
 
     publish._replace = wrapped

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from braid.deploy import store as deployment
-from braid.log.table import Log, create
+from braid.log.contents import create
+from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import rows_by_day
 from tests.conftest import Answer

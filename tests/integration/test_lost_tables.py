@@ -234,7 +234,7 @@ def test_a_killed_stream_is_kept_by_maintenance_and_refused_without_it(
     kept = Path(tables.tail, "_braid.json")
     # As a process that is killed leaves it.
     kept.unlink()
-    keep_word(at_home, "stream-traffic-v1", tables.tail, newest_tail_commit(tables.tail))
+    keep_word(at_home, "stream-traffic-v1", tables.tail, newest_tail_commit)
     clean_up(spark, tables.tail)
     feed.commit(some(20, 2), 2)
     run_once(spark, at_home, traffic)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
-from braid.log.table import Log, create
+from braid.log.contents import create
+from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
 from braid.produce.weblog.scenario import Weblog, weblog

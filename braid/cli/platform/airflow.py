@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from braid.cli.output import Json, failed, print_json, print_table, say
+from braid.cli.output import Json, print_json, print_service, say
 from braid.runtime.settings import current_settings
 from infra.airflow import service as local
 from infra.airflow.files import DAGS, USER, local_airflow
@@ -80,10 +80,6 @@ def down() -> None:
 def status(json: Json = False) -> None:
     """Say whether Airflow runs, and where. Exit code 1 when it does not answer or a part of it is missing."""
     present = local.status(local_airflow(current_settings()))
-    if json:
-        print_json(present.as_dict())
-    else:
-        processes = ", ".join(f"{part} {pid or 'not running'}" for part, pid in present.processes.items())
-        print_table("airflow", ("what", "value"), (present.as_dict() | {"processes": processes}).items())
-    if not present.healthy:
-        raise failed(json, "Airflow does not run as it should: `braid airflow up` starts it.")
+    print_service(
+        "airflow", present, json, "Airflow does not run as it should: `braid airflow up` starts it."
+    )

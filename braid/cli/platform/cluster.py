@@ -3,9 +3,8 @@
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from braid.cli.output import Json, failed, print_json, print_table, say
+from braid.cli.output import Json, print_service, say
 from braid.errors import BraidError
 from braid.runtime.settings import MEMORY, current_settings
 from infra.cluster import service as local
@@ -73,15 +72,5 @@ def stop() -> None:
 def status(json: Json = False) -> None:
     """Say what runs of the cluster, and for whom. Exit code 1 when its master or a worker is missing."""
     present = local.status(local_cluster(current_settings()))
-    if json:
-        print_json(present.as_dict())
-    else:
-        shown = present.as_dict() | {
-            "processes": ", ".join(
-                f"{part} {pid or 'not running'}" for part, pid in present.processes.items()
-            ),
-            "applications": escape("\n".join(present.applications)),
-        }
-        print_table("cluster", ("what", "value"), shown.items())
-    if not present.healthy:
-        raise failed(json, "the cluster is not complete: `braid cluster start` starts what is missing.")
+    incomplete = "the cluster is not complete: `braid cluster start` starts what is missing."
+    print_service("cluster", present, json, incomplete)

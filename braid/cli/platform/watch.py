@@ -15,13 +15,7 @@ from rich.text import Text
 from braid.cli.output import errors
 from braid.runtime.logging import Logger, configure
 from braid.runtime.settings import Settings
-from braid.runtime.status import (
-    SUPERVISOR,
-    ChildStatus,
-    ProcessStatus,
-    read_all,
-    write,
-)
+from braid.runtime.status import SUPERVISOR, ChildStatus, ProcessStatus, read_all, write
 
 EVERY = 1.0
 COLOURS = {"running": "green", "retrying": "bold red"}

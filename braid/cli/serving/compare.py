@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.batch.options import (
-    Cut,
-    Day,
-    First,
-    Last,
-    a_day,
-    lambda_views,
-    moment,
-    short,
-)
+from braid.cli.options import Cut, Day, First, Last, a_day, lambda_views, moment, short
 from braid.cli.output import Json, console, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.view import View

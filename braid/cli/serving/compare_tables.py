@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from braid.cli.batch.options import short
+from braid.cli.options import short
 from braid.cli.output import console, mark, print_table
 
 if TYPE_CHECKING:

@@ -18,12 +18,7 @@ from braid.errors import BraidError
 from braid.produce.record import DUPLICATE, EVENT, FAR_DUPLICATE, LATE, Event, Record
 from braid.produce.weblog import site
 from braid.produce.weblog.malformed import FLAWS, flaws, spoil
-from braid.produce.weblog.rhythm import (
-    Hour,
-    end_ms,
-    position_at,
-    schedule,
-)
+from braid.produce.weblog.rhythm import Hour, end_ms, position_at, schedule
 
 TOPIC = "requests"
 ZONE = "America/New_York"

@@ -1,6 +1,5 @@
-"""The exact values of measures that are approximate, and how far from them an approximation may be."""
+"""The exact values of measures that are approximate, computed from the events themselves."""
 
-from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame, Window
@@ -8,29 +7,10 @@ from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.measures import Measure
-from braid.measures.distinct import ApproxDistinct
+from braid.measures.bounds import bound_of
 from braid.measures.histogram import Quantile
 from braid.parity import group_columns
 from serving_layer.accuracy.explain.copies import in_groups
-
-# The stated error of a sketch is a standard one: of ten million estimates one is further off than this many of them.
-DISTINCT = 5 * 0.016
-QUANTILE = 0.01
-
-
-@dataclass(frozen=True)
-class Bound:
-    """How far a measure may be from the exact value, relative to it."""
-
-    says: str
-    relative: float
-
-
-def bound_of(measure: Measure) -> Bound | None:
-    """None for a measure that is exact."""
-    if isinstance(measure, ApproxDistinct):
-        return Bound(measure.bound(), DISTINCT)
-    return Bound(measure.bound(), QUANTILE) if isinstance(measure, Quantile) else None
 
 
 def approximate(view: View) -> dict[str, Measure]:

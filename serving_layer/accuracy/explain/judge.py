@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.define.view import View
+from braid.measures.bounds import Bound, bound_of
 from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
-from serving_layer.accuracy.explain.exact import Bound, bound_of, exact_column
+from serving_layer.accuracy.explain.exact import exact_column
 from serving_layer.accuracy.explain.variants import Variants
 from serving_layer.accuracy.report.values import (
     COPIES,

@@ -12,7 +12,7 @@ LIMITS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """The share of the events of windows that had come so long after the windows' ends.
 
     `served` is the share that could be read in the view then; None where the clock is not that of arrival.
@@ -29,7 +29,7 @@ class Curve:
 
     name: str
     events: int
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
     def at(self, seconds: int) -> float:
         return next(point.share for point in self.points if point.after_seconds == seconds)
@@ -104,10 +104,11 @@ def _curves(times: EventTimes, by: str, rest: str = "") -> list[Curve]:
     return [Curve(name, events, _points(shares)) for name, events, *shares in rows]
 
 
-def _points(shares: Sequence[float | None]) -> tuple[Point, ...]:
+def _points(shares: Sequence[float | None]) -> tuple[CurvePoint, ...]:
     came, readable = shares[: len(AFTER)], shares[len(AFTER) :]
     return tuple(
-        Point(after, share or 0.0, served) for after, share, served in zip(AFTER, came, readable, strict=True)
+        CurvePoint(after, share or 0.0, served)
+        for after, share, served in zip(AFTER, came, readable, strict=True)
     )
 
 

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.errors import BraidError
+from braid.log.contents import read
 from braid.log.lookups import LookupTables
-from braid.log.table import Log, read
+from braid.log.table import Log
 from braid.runtime.frames import timestamp
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back

@@ -1,4 +1,4 @@
-"""What the batch commands share: their options, how days and cuts are written, and the bar over days."""
+"""What commands share: arguments and options, how days and cuts are written, and the bar over days."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ import typer
 
 from braid.cli.output import errors
 from braid.define.loading import load_definitions
+from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from batch_layer.plan import Days
     from batch_layer.run import Watch
 
+SourceName = Annotated[str, typer.Argument(help="The source's name.", metavar="SOURCE")]
+SourceNames = Annotated[
+    list[str] | None, typer.Argument(help="Sources by name; all when none is given.", metavar="[SOURCE]...")
+]
+ViewName = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
+ViewNames = Annotated[
+    list[str] | None, typer.Argument(help="Views by name; all when none is given.", metavar="[VIEW]...")
+]
+Once = Annotated[bool, typer.Option("--once", help="Read what is there now, then stop.")]
 Views = Annotated[
     list[str] | None, typer.Option("--view", help="A view by its name; all lambda views when none is given.")
 ]
@@ -27,6 +37,11 @@ Cut = Annotated[
     str | None,
     typer.Option("--cut", help="The last epoch that counts, as in 2026-03-02T00:00Z; the last closed one."),
 ]
+
+
+def sources_of(settings: Settings, names: list[str] | None) -> list[Source]:
+    definitions = load_definitions(settings.definitions)
+    return [definitions.source(name) for name in names] if names else list(definitions.sources.values())
 
 
 def lambda_views(settings: Settings, wanted: Sequence[str] | None) -> list[View]:
