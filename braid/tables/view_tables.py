@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
 from braid.define.windows import Session
+from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.states import state_columns
-from braid.tables.delta_log import created_with, newest_version
+from braid.tables import delta_rs
+from braid.tables.delta_log import newest_version
+from braid.writing import may_begin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,6 +78,7 @@ def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: da
     """Creates what is not there yet. The replay's cut is fixed with the tail, before a query has read anything."""
     from delta.tables import DeltaTable
 
+    refuse_second_tail(tables, replay_cut)
     types = _types(spark, view)
     properties = PROPERTIES | {FINGERPRINT: state_fingerprint(view)}
     if replay_cut is not None:
@@ -94,10 +98,21 @@ def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: da
         table.execute()
 
 
-def replay_cut(spark: "SparkSession", tables: ViewTables) -> datetime | None:
+def replay_cut(tables: ViewTables) -> datetime | None:
     """What was fixed when the tail was created."""
-    cut = created_with(tables.tail).get(REPLAY_CUT)
+    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
     return datetime.fromisoformat(cut) if cut else None
+
+
+def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
+    """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
+    covered = delta_rs.throughs(tables.base)
+    if not may_begin(True, covered.values(), replay_cut):
+        raise BraidError(
+            f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
+            f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
+            f"or build a new version from the log: `braid kappa replay {tables.view}`."
+        )
 
 
 def pinned(spark: "SparkSession", location: str, version: int | None = None) -> "DataFrame":
