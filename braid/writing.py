@@ -50,12 +50,25 @@ def beat_due(
     return last + length if not is_beat and present < last and waited >= length else None
 
 
-def may_begin(is_new: bool, through: Iterable[datetime], replay_cut: datetime | None) -> bool:
-    """Whether a stream may fill an empty tail: not beside a base that was made from another one.
+def closing_epoch(last: datetime, is_beat: bool, length: timedelta) -> datetime | None:
+    """The epoch that a writer which stops says last, so that all that it wrote can be cut; None if it is closed."""
+    return None if is_beat else last + length
+
+
+def is_lost(has_word: bool, has_rows: bool, finished: bool) -> bool:
+    """Whether a table cannot be gone on with: its rows, or a checkpoint that has finished batches, have no word of it.
+
+    To begin anew would read all of it a second time.
+    """
+    return not has_word and (has_rows or finished)
+
+
+def may_begin(through: Iterable[datetime], replay_cut: datetime | None) -> bool:
+    """Whether a stream may begin to fill a tail, given what its base covers: not beside one that another tail made.
 
     History is stored under the replay's cut. A day whose base ends before that cut would be counted twice.
     """
-    return not is_new or all(replay_cut is not None and replay_cut <= covered for covered in through)
+    return all(replay_cut is not None and replay_cut <= covered for covered in through)
 
 
 def newest_word(found: Any | None, kept: Any | None) -> Any | None:
@@ -66,3 +79,11 @@ def newest_word(found: Any | None, kept: Any | None) -> Any | None:
 def is_same_table(known: str | None, present: str | None) -> bool:
     """Whether a table is still the one that was read before; one that does not say who it is, is."""
     return known is None or present is None or known == present
+
+
+def may_speak(in_doubt: bool) -> bool:
+    """A commit that failed may have been made all the same: nothing more is said until a new start has looked.
+
+    A commit after it would repeat the batch before it as the newest, and the next start would append it twice.
+    """
+    return not in_doubt

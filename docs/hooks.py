@@ -38,7 +38,7 @@ class Section(NamedTuple):
 
 SECTIONS = (
     Section("Tutorial", ("tutorial.md", "explore.md"), "tutorial"),
-    Section("Concepts", ("concepts.md", "lambda-or-kappa.md", "glossary.md"), "concepts"),
+    Section("Concepts", ("concepts.md", "lambda-or-kappa.md", "glossary.md", "simulation.md"), "concepts"),
     Section("How to", (), "how-to"),
     Section("Examples", (), "examples"),
     Section("Reference", (), "reference"),

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from braid.cut import brings_rows
 from braid.deploy.store import Version
 from braid.errors import NotYet
 from braid.runtime import object_store
@@ -146,7 +147,8 @@ def parse_commit(text: str) -> Logged:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     mark = TailCommit.from_json(info.get("userMetadata"))
     adds = [action["add"] for action in actions if "add" in action]
-    fresh = [] if mark is None or mark.fold else [add for add in adds if add["dataChange"]]
+    is_fold = mark is not None and mark.fold
+    fresh = [add for add in adds if brings_rows(mark is not None, is_fold, add["dataChange"])]
     return Logged(mark, tuple(Added(unquote(add["path"]), add["partitionValues"]) for add in fresh))
 
 

@@ -11,7 +11,7 @@ from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Log as Logger
 from braid.tables.commits import Commit, newest_commit, next_epoch
-from braid.writing import Batch, decide
+from braid.writing import Batch, closing_epoch, decide, may_speak
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.jobs.writer import BatchWriter
 
@@ -77,7 +77,7 @@ class Appender(BatchWriter):
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None or self.in_doubt or self._is_being_counted(self.last):
+            if self.last is None or not may_speak(self.in_doubt) or self._is_being_counted(self.last):
                 return False
             epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
             if epoch == self.last.epoch:
@@ -88,8 +88,10 @@ class Appender(BatchWriter):
     def close_epoch(self) -> None:
         """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
         with self.lock:
-            if self.last is not None and not self.last.beat and not self.in_doubt:
-                epoch = self.last.epoch + self.log.settings.epoch
+            if self.last is None or not may_speak(self.in_doubt):
+                return
+            epoch = closing_epoch(self.last.epoch, self.last.beat, self.log.settings.epoch)
+            if epoch is not None:
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
 
     def _plan_before(self, batch: int) -> Plan | None:
