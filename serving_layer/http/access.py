@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from braid.errors import SettingsError
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from serving_layer.http.problems import problem
 
 COOKIE = "braid_token"

@@ -32,6 +32,7 @@ from braid.tables.view_tables import (
     tail_columns,
     throughs,
 )
+from braid.writing import may_speak
 from speed_layer.stream.tail import TailWriter
 
 logger = Logger("stream")
@@ -72,7 +73,7 @@ class Folding:
         """One round of what is due, and whether anything was. Cheap when nothing is."""
         writer = self.writer
         with writer.lock:
-            if writer.last is None or writer.in_doubt or writer.last.complete is None:
+            if writer.last is None or not may_speak(writer.in_doubt) or writer.last.complete is None:
                 return False
             complete = writer.last.complete
             self._catch_up()
