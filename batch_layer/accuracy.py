@@ -1,7 +1,10 @@
 """How right the served numbers were: what readers had before a publish against what was published, at the same cut."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from batch_layer.days import Accuracy
 from braid.define.view import View
@@ -10,20 +13,22 @@ from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
 
 def accuracies(
-    spark: "SparkSession", view: View, tables: ViewTables, states: "DataFrame", cut: datetime
+    spark: SparkSession,
+    view: View,
+    tables: ViewTables,
+    states: DataFrame,
+    cuts: Mapping[date, datetime],
 ) -> dict[date, Accuracy]:
-    """Day -> how what is served now compares with these states. Nothing while a stream has not come up to the cut."""
-    from pyspark.sql import functions as F
-
-    if not _has_come_to(tables, cut):
+    """Day -> how what is served now compares with these states. Nothing while a stream has not come up to a cut."""
+    complete = _complete_to(tables)
+    reached = {day: cut for day, cut in cuts.items() if complete is not None and complete >= cut}
+    if not reached:
         return {}
-    days = states.select("day").distinct()
-    served = served_states(spark, view, tables, cut).join(F.broadcast(days), on="day", how="left_semi")
+    served = served_states(spark, view, tables, reached)
+    if len(reached) < len(cuts):
+        states = states.where(F.col("day").isin(list(reached)))
     found = judged(view, served, view, states)
     rows = found.groupBy("day").agg(
         F.count(F.lit(1)).alias("groups"),
@@ -33,10 +38,8 @@ def accuracies(
     return {row.day: Accuracy(row.groups, row.equal, float(row.error or 0.0)) for row in rows.collect()}
 
 
-def _largest_error(view: View, found: "DataFrame") -> "Column":
+def _largest_error(view: View, found: DataFrame) -> Column:
     """Of a group's numbers, relative to what is published; a group that one side lacks is wrong by all of it."""
-    from pyspark.sql import functions as F
-
     types = {field.name: field.dataType.typeName() for field in found.schema["mine"].dataType.fields}  # type: ignore[attr-defined]
     numbers = [
         name
@@ -53,7 +56,7 @@ def _largest_error(view: View, found: "DataFrame") -> "Column":
     return F.when(F.col(VERDICT) == "equal", F.lit(0.0)).otherwise(wrong)
 
 
-def _has_come_to(tables: ViewTables, cut: datetime) -> bool:
+def _complete_to(tables: ViewTables) -> datetime | None:
     table = open_table(tables.tail)
     mark = pin(table).mark() if table is not None else None
-    return mark is not None and mark.complete is not None and mark.complete >= cut
+    return None if mark is None else mark.complete

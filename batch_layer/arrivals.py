@@ -1,15 +1,17 @@
 """What came when: the events of each day by the epoch in which they were ingested, read from the log without Spark."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cached_property
+from itertools import accumulate, groupby
 
-from braid.cut import is_closed
+from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
-from braid.log.table import Log, last_closed
-from braid.tables import documents
-from braid.tables.commits import Commit
-from braid.tables.delta_rs import open_table
+from braid.log.table import Log
+from braid.tables.commits import newest_commit
 
 BY_DAY_AND_EPOCH = """
     SELECT day, _epoch AS epoch,
@@ -18,8 +20,8 @@ BY_DAY_AND_EPOCH = """
 """
 
 
-@dataclass(frozen=True)
-class Arrived:
+@dataclass(frozen=True, slots=True)
+class Arrival:
     """The records of one day that were ingested in one epoch; a rejected one is of the day on which it arrived."""
 
     day: date
@@ -30,14 +32,17 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """All that a log holds, counted."""
+    """All that a log holds, counted. A question about a day costs what that day has, however many there are."""
 
-    rows: tuple[Arrived, ...]
+    rows: tuple[Arrival, ...]
 
     @classmethod
     def of(cls, log: Log) -> "Arrivals":
         """Reads two columns of the log; a log that is not there yet holds nothing."""
+        # Here: who asks for a cut, as a sensor does every minute, needs none of it, and it takes a second to load.
         import duckdb
+
+        from braid.tables.delta_rs import open_table
 
         table = open_table(log.table)
         if table is None:
@@ -46,21 +51,22 @@ class Arrivals:
             connection.sql("SET TimeZone = 'UTC'")
             connection.register("log", table.to_pyarrow_dataset())
             found = connection.sql(BY_DAY_AND_EPOCH).fetchall()
-        return cls(tuple(sorted((Arrived(*row) for row in found), key=lambda row: (row.day, row.epoch))))
+        return cls(tuple(Arrival(*row) for row in found))
 
     @property
     def days(self) -> tuple[date, ...]:
         """The days that have events."""
-        return tuple(sorted({row.day for row in self.rows if row.accepted}))
+        return tuple(sorted(day for day, counted in self._by_day.items() if counted.upto[-1]))
 
     def events(self, day: date, through: datetime) -> int:
         """How many events of a day had come up to a cut."""
-        return sum(row.accepted for row in self._of(day) if row.epoch <= through)
+        counted = self._by_day.get(day)
+        return 0 if counted is None else counted.upto[bisect_right(counted.epochs, through)]
 
     def beyond(self, day: date, after: datetime, through: datetime) -> tuple[int, datetime | None]:
         """How many events of a day came after one cut and up to another, and since when."""
-        late = [row for row in self._of(day) if row.accepted and after < row.epoch <= through]
-        return sum(row.accepted for row in late), min((row.epoch for row in late), default=None)
+        late = [row for row in self._rows(day, after, through) if row.accepted]
+        return sum(row.accepted for row in late), late[0].epoch if late else None
 
     def rejected_with(self, day: date, through: datetime) -> float:
         """The rejected records that came along with a day's events.
@@ -70,45 +76,63 @@ class Arrivals:
         are of the day on which they arrived.
         """
         accepted, rejected = self._epochs
-        own = {row.epoch: row.accepted for row in self._of(day) if row.epoch <= through}
-        shared = sum(rejected[epoch] * own[epoch] / accepted[epoch] for epoch in own if accepted[epoch])
-        alone = sum(row.rejected for row in self._of(day) if row.epoch <= through and not accepted[row.epoch])
-        return shared + alone
+        shares = (
+            rejected[row.epoch] * row.accepted / accepted[row.epoch] if accepted[row.epoch] else row.rejected
+            for row in self._rows(day, None, through)
+        )
+        return float(sum(shares))
 
     def trailing(self, day: date, through: datetime, most: int) -> tuple[int, ...]:
         """The events of the days before, oldest first; days without any are left out."""
         days = (day - timedelta(days=back) for back in range(most, 0, -1))
         return tuple(events for before in days if (events := self.events(before, through)))
 
-    @property
+    def _rows(self, day: date, after: datetime | None, through: datetime) -> Sequence[Arrival]:
+        counted = self._by_day.get(day)
+        if counted is None:
+            return ()
+        first = 0 if after is None else bisect_right(counted.epochs, after)
+        return counted.rows[first : bisect_right(counted.epochs, through)]
+
+    @cached_property
     def _epochs(self) -> tuple[dict[datetime, int], dict[datetime, int]]:
-        return _added((row.epoch, row.accepted) for row in self.rows), _added(
-            (row.epoch, row.rejected) for row in self.rows
-        )
+        """Epoch -> its accepted records, and its rejected ones."""
+        accepted: dict[datetime, int] = defaultdict(int)
+        rejected: dict[datetime, int] = defaultdict(int)
+        for row in self.rows:
+            accepted[row.epoch] += row.accepted
+            rejected[row.epoch] += row.rejected
+        return accepted, rejected
 
-    def _of(self, day: date) -> list[Arrived]:
-        return [row for row in self.rows if row.day == day]
+    @cached_property
+    def _by_day(self) -> "dict[date, _CountedDay]":
+        ordered = sorted(self.rows, key=lambda row: (row.day, row.epoch))
+        return {day: _CountedDay.of(list(rows)) for day, rows in groupby(ordered, key=lambda row: row.day)}
 
 
-def _added(pairs: Iterable[tuple[datetime, int]]) -> dict[datetime, int]:
-    totals: dict[datetime, int] = {}
-    for key, number in pairs:
-        totals[key] = totals.get(key, 0) + number
-    return totals
+@dataclass(frozen=True)
+class _CountedDay:
+    """A day's arrivals in the order of their epochs; `upto[n]` are the events of its first n epochs."""
+
+    rows: list[Arrival]
+    epochs: list[datetime]
+    upto: list[int]
+
+    @classmethod
+    def of(cls, rows: list[Arrival]) -> "_CountedDay":
+        upto = list(accumulate((row.accepted for row in rows), initial=0))
+        return cls(rows, [row.epoch for row in rows], upto)
 
 
 def closed_epoch(log: Log) -> datetime | None:
-    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested."""
-    table = open_table(log.table)
-    version = table.version() if table is not None else -1
-    while version >= 0:
-        text = documents.read(f"{log.table}/_delta_log/{version:020d}.json")
-        if text is None:
-            break
-        if (commit := _commit(text)) is not None:
-            return last_closed(commit, log.settings.epoch)
-        version -= 1
-    return None
+    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested.
+
+    A log whose commits were cleaned up has rested since: all its rows can be cut, and ingest goes on after them.
+    """
+    newest = newest_commit(log.table)
+    if newest is not None:
+        return last_closed(newest.epoch, log.settings.epoch)
+    return max((row.epoch for row in Arrivals.of(log).rows), default=None)
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:
@@ -124,13 +148,3 @@ def require_closed(log: Log, cut: datetime) -> datetime:
             f"{closed.isoformat()}: events of it may still come. Wait until ingest is past it, or take an earlier cut."
         )
     return cut
-
-
-def _commit(text: str) -> Commit | None:
-    """What ingest said in a commit, looking past the commits of others."""
-    import json
-
-    for line in text.splitlines():
-        if '"commitInfo"' in line:
-            return Commit.from_json(json.loads(line)["commitInfo"].get("userMetadata"))
-    return None

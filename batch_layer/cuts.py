@@ -6,36 +6,37 @@ from datetime import date, datetime, time, timedelta
 from urllib.parse import quote
 
 from batch_layer.arrivals import closed_epoch
+from braid.cut import common
 from braid.define.source import Source
 from braid.errors import BraidError, NotYet
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 
-def common_cut(settings: Settings, sources: Iterable[Source]) -> datetime:
+def closed_in_all(settings: Settings, sources: Iterable[Source]) -> datetime:
     """The last epoch that is closed in every log."""
-    cuts = []
+    closed_upto = []
     for source in sources:
         closed = closed_epoch(Log(source, settings))
         if closed is None:
             raise NotYet(
                 f"the log of source {source.name!r} is empty, so there is no cut yet: run `braid ingest {source.name}`."
             )
-        cuts.append(closed)
-    if not cuts:
+        closed_upto.append(closed)
+    cut = common(closed_upto)
+    if cut is None:
         raise BraidError(
             "there is no source to take a cut of: define one in the module that BRAID_DEFINITIONS names."
         )
-    return min(cuts)
+    return cut
 
 
 def cut_after(settings: Settings, sources: Iterable[Source], day: date) -> datetime:
     """The common cut, which must not be before the end of a day in any source's zone."""
     sources = tuple(sources)
-    cut = common_cut(settings, sources)
+    cut = closed_in_all(settings, sources)
     for source in sources:
         end = end_of(day, source)
         if cut + settings.epoch < end:
@@ -59,12 +60,16 @@ def pinned(settings: Settings, run: str, cut: datetime | None) -> datetime | Non
 
 def throughs(tables: ViewTables) -> dict[date, datetime]:
     """Day -> the last epoch that its published states cover, without Spark."""
+    from braid.tables.delta_rs import open_table, pin
+
     table = open_table(tables.base)
     return {} if table is None else pin(table).throughs()
 
 
 def replay_cut(tables: ViewTables) -> datetime | None:
     """The cut under which the stream of a view has stored its history; None while there is no stream."""
+    from braid.tables.delta_rs import open_table
+
     tail = open_table(tables.tail)
     cut = tail.metadata().configuration.get(REPLAY_CUT) if tail is not None else None
     return datetime.fromisoformat(cut) if cut else None

@@ -1,15 +1,13 @@
 """What is known of a view's day beside its numbers: how its last run went, whether a gate holds it, who released it."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
-from batch_layer.gates.judge import Verdict
-from braid.define.source import Source
+from batch_layer.gates.values import Verdict
 from braid.runtime.settings import Settings
-from braid.tables import documents
+from braid.tables.published import Notes, day_notes
 from braid.tables.view_tables import ViewTables
 
 
@@ -83,30 +81,26 @@ class DayRecord:
         return gate if self.publish is None or gate.cut > self.publish.cut else None
 
 
-def read_day(tables: ViewTables, day: date) -> DayRecord:
-    text = documents.read(_day_uri(tables, day))
-    return DayRecord(day) if text is None else _record(json.loads(text))
-
-
 def read_days(tables: ViewTables) -> dict[date, DayRecord]:
     """All days of which something is known."""
-    names = documents.names(f"{tables.folder}/days")
-    days = (date.fromisoformat(name.removesuffix(".json")) for name in names)
-    return {day: read_day(tables, day) for day in days}
+    return {day: _record(day, note) for day, note in day_notes(tables).read().items()}
 
 
-def write_day(tables: ViewTables, record: DayRecord) -> None:
-    documents.write(_day_uri(tables, record.day), _text(record))
+def read_day(tables: ViewTables, day: date) -> DayRecord:
+    return read_days(tables).get(day, DayRecord(day))
 
 
-def read_gate(settings: Settings, source: Source, day: date) -> Gate | None:
-    """What the input gate of a source said of a day last."""
-    text = documents.read(_gate_uri(settings, source, day))
-    return None if text is None else _gate(json.loads(text))
+def write_days(tables: ViewTables, records: Iterable[DayRecord]) -> None:
+    day_notes(tables).write({record.day: asdict(record) for record in records})
 
 
-def write_gate(settings: Settings, source: Source, day: date, gate: Gate) -> None:
-    documents.write(_gate_uri(settings, source, day), _text(gate))
+def read_gates(settings: Settings, source: str) -> dict[date, Gate]:
+    """What the input gate of a source said last of each day."""
+    return {day: _gate(note) for day, note in _gate_notes(settings, source).read().items()}
+
+
+def write_gates(settings: Settings, source: str, gates: Mapping[date, Gate]) -> None:
+    _gate_notes(settings, source).write({day: asdict(gate) for day, gate in gates.items()})
 
 
 def judged(last: Gate | None, cut: datetime, verdict: Verdict, before: Gate | None = None) -> Gate:
@@ -120,34 +114,24 @@ def released(gate: Gate, because: str, at: datetime) -> Gate:
     return replace(gate, released=Release(because, at, gate.cut))
 
 
-def _day_uri(tables: ViewTables, day: date) -> str:
-    return f"{tables.folder}/days/{day.isoformat()}.json"
+def _gate_notes(settings: Settings, source: str) -> Notes:
+    return Notes(settings.location("batch", "gates", source))
 
 
-def _gate_uri(settings: Settings, source: Source, day: date) -> str:
-    return settings.location("batch", "gates", source.name, f"{day.isoformat()}.json")
-
-
-def _text(value: DayRecord | Gate) -> str:
-    return json.dumps(asdict(value), indent=1, default=lambda moment: moment.isoformat()) + "\n"
-
-
-def _record(parts: dict[str, Any]) -> DayRecord:
+def _record(day: date, parts: Mapping[str, Any]) -> DayRecord:
     publish, gate = parts["publish"], parts["gate"]
     return DayRecord(
-        date.fromisoformat(parts["day"]),
-        None if publish is None else _publish(publish),
-        None if gate is None else _gate(gate),
+        day, None if publish is None else _publish(publish), None if gate is None else _gate(gate)
     )
 
 
-def _publish(parts: dict[str, Any]) -> Publish:
+def _publish(parts: Mapping[str, Any]) -> Publish:
     accuracy = parts["accuracy"]
     times = {name: datetime.fromisoformat(parts[name]) for name in ("cut", "at")}
-    return Publish(**parts | times | {"accuracy": Accuracy(**accuracy) if accuracy else None})
+    return Publish(**{**parts, **times, "accuracy": Accuracy(**accuracy) if accuracy else None})
 
 
-def _gate(parts: dict[str, Any]) -> Gate:
+def _gate(parts: Mapping[str, Any]) -> Gate:
     release = parts["released"]
     return Gate(
         datetime.fromisoformat(parts["cut"]),

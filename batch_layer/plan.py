@@ -1,13 +1,13 @@
 """Which days of which views are to be computed, and why: found without Spark, from the log and what was published."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
 from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
 from batch_layer.cuts import throughs
-from batch_layer.days import DayRecord, Gate, read_days, read_gate
+from batch_layer.days import DayRecord, Gate, read_days, read_gates
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
 from braid.define.view import View
@@ -15,9 +15,10 @@ from braid.deploy import store as deployment
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
+from braid.tables.delta_log import newest_version
 from braid.tables.view_tables import ViewTables
 
-State = Literal["never computed", "stale", "definition changed", "held", "up to date"]
+State = Literal["never computed", "stale", "definition changed", "tail lost", "held", "up to date"]
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,12 @@ def plan(
         upto = closed_epoch(log) if cut is None else require_closed(log, cut)
         if upto is None:
             continue
-        arrivals = Arrivals.of(log)
+        arrivals, gates = Arrivals.of(log), read_gates(settings, source.name)
         planned = [
             day
             for view in views
             if view.source.name == source.name
-            for day in _days_of_view(settings, view, arrivals, days, upto)
+            for day in _days_of_view(settings, view, arrivals, gates, days, upto)
         ]
         found.append(SourcePlan(source, upto, arrivals, tuple(planned)))
     return found
@@ -108,17 +109,18 @@ def lambda_views(views: Iterable[View], wanted: Sequence[str] = ()) -> list[View
 
 
 def _days_of_view(
-    settings: Settings, view: View, arrivals: Arrivals, days: Days, cut: datetime
+    settings: Settings, view: View, arrivals: Arrivals, gates: Mapping[date, Gate], days: Days, cut: datetime
 ) -> list[PlannedDay]:
     active = deployment.load(settings, view.name).active
     changed = active is not None and active.fingerprint != fingerprint(view)
     tables = ViewTables(settings, view.name, active.number) if active else None
     covered = throughs(tables) if tables else {}
     records = read_days(tables) if tables else {}
+    tail_is_lost = tables is not None and bool(covered) and newest_version(tables.tail) is None
     planned = []
     for day in days.of({*arrivals.days, *covered, *records}):
         record = records.get(day, DayRecord(day))
-        gate = record.held or _holding(read_gate(settings, view.source, day), record)
+        gate = record.held or _holding(gates.get(day), record)
         found = _state(PlannedDay(
             view.name, day, "up to date", "", cut, covered.get(day), arrivals.events(day, cut), 0, None, record, gate,
         ), arrivals)  # fmt: skip
@@ -126,6 +128,11 @@ def _days_of_view(
             found = replace(
                 found, state="definition changed",
                 reason="batch and stream go on with the deployed definition: `braid apply` changes it",
+            )  # fmt: skip
+        if tail_is_lost:
+            found = replace(
+                found, state="tail lost", is_due=False,
+                reason=f"what came after its cut is not served: `braid kappa replay {view.name}` builds the view anew",
             )  # fmt: skip
         planned.append(found)
     return planned

@@ -1,44 +1,69 @@
-"""Puts a day into a view's base in one commit: readers have the old day or the new one, and its cut never goes back."""
+"""Puts days into a view's base in one commit: readers have all of them old or all new, and no cut ever goes back."""
 
+from collections.abc import Collection, Mapping
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from batch_layer.cuts import replay_cut
-from braid.cut import not_behind
+from braid.cut import effective
 from braid.define.view import View
+from braid.recompute import on_days
+from braid.runtime.frames import days_and_moments
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.view_tables import ViewTables, base_columns
 
 
 def publish(
-    spark: SparkSession, tables: ViewTables, view: View, day: date, states: DataFrame, cut: datetime
-) -> datetime:
-    """Replaces a day by its states. Returns the cut that it covers then: a later one may be there."""
+    spark: SparkSession,
+    tables: ViewTables,
+    view: View,
+    states: DataFrame,
+    cuts: Mapping[date, datetime],
+    with_states: Collection[date],
+) -> dict[date, datetime]:
+    """Replaces days by their states. Day -> the cut that it covers then: a later one may be there.
 
-    def attempt(seen: Seen) -> datetime:
-        # A stream may have begun since the cut was taken, and have stored its history under a later one.
-        covered = not_behind(cut, seen.pin().throughs().get(day), replay_cut(tables))
-        if covered == cut:
-            _replace(spark, seen, day, _with_marker(spark, view, day, states, cut), cut)
+    `with_states` are the days that have any. A day that covers a later cut already is left out of the commit.
+    """
+
+    def attempt(seen: Seen) -> dict[date, datetime]:
+        # A stream may have begun since the cuts were taken, and have stored its history under a later one.
+        there, replayed = seen.pin().throughs(), replay_cut(tables)
+        covered = {day: effective(cut, there.get(day), replayed) for day, cut in cuts.items()}
+        if ours := {day: cut for day, cut in cuts.items() if covered[day] == cut}:
+            _replace(spark, seen, _rows(spark, view, states, ours, with_states), ours)
         return covered
 
-    return again_while_overtaken(tables.base, attempt)
+    return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 
-def _replace(spark: SparkSession, seen: Seen, day: date, rows: DataFrame, cut: datetime) -> None:
-    writer = rows.coalesce(1).write.format("delta").mode("overwrite")
-    commit(spark, writer.option("replaceWhere", f"day = date'{day}'"), seen, BaseCommit(cut, "batch"))
+def _replace(spark: SparkSession, seen: Seen, rows: DataFrame, cuts: Mapping[date, datetime]) -> None:
+    # A file for each day. Only where there are many, rows have to change places for it.
+    gathered = rows.coalesce(1) if len(cuts) == 1 else rows.repartition("day")
+    writer = gathered.write.format("delta").mode("overwrite").option("replaceWhere", on_days(cuts))
+    commit(spark, writer, seen, BaseCommit(max(cuts.values()), "batch", days=cuts))
 
 
-def _with_marker(spark: SparkSession, view: View, day: date, states: DataFrame, cut: datetime) -> DataFrame:
-    """A day without events is published too, as one row that carries its cut."""
-    if not states.isEmpty():
-        return states
+def _rows(
+    spark: SparkSession,
+    view: View,
+    states: DataFrame,
+    cuts: Mapping[date, datetime],
+    with_states: Collection[date],
+) -> DataFrame:
+    """The states of these days. A day without events is published too, as one row that carries its cut."""
+    empty = {day: cut for day, cut in cuts.items() if day not in with_states}
+    chosen = states.where(on_days(cuts))
+    if not empty:
+        return chosen
     types = {column.name: column.dataType for column in states.schema}
-    known = {"day": F.lit(day), "through": F.lit(cut)}
-    return spark.range(1).select(
-        *(known.get(name, F.lit(None)).cast(types[name]).alias(name) for name in base_columns(view))
+    markers = days_and_moments(spark, empty, "through").select(
+        *(
+            (F.col(name) if name in ("day", "through") else F.lit(None)).cast(types[name]).alias(name)
+            for name in base_columns(view)
+        )
     )
+    return markers if len(empty) == len(cuts) else chosen.unionByName(markers)

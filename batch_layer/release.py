@@ -59,8 +59,9 @@ def _released(settings: Settings, planned: PlannedDay, view: View, because: str,
     active = deployment.load(settings, view.name).active
     assert active is not None
     tables = ViewTables(settings, view.name, active.number)
-    records.write_day(tables, replace(records.read_day(tables, planned.day), gate=gate))
-    of_source = records.read_gate(settings, view.source, planned.day)
+    records.write_days(tables, [replace(records.read_day(tables, planned.day), gate=gate)])
+    of_source = records.read_gates(settings, view.source.name).get(planned.day)
     if of_source is not None and of_source.holds:
-        records.write_gate(settings, view.source, planned.day, records.released(of_source, because, now))
+        overruled = {planned.day: records.released(of_source, because, now)}
+        records.write_gates(settings, view.source.name, overruled)
     return gate.cut

@@ -1,31 +1,32 @@
-"""Computes days and publishes them: one scan of the log for all views of a source, audited before anybody sees them."""
+"""Computes days and publishes them: one scan of the log, and for each view one audit and one commit for all days."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import groupby
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer import days as records
 from batch_layer.accuracy import accuracies
-from batch_layer.days import Accuracy, Gate, Publish
+from batch_layer.days import Accuracy, DayRecord, Gate, Publish
 from batch_layer.gates import data_docs
 from batch_layer.gates import inputs as input_gate
-from batch_layer.gates.judge import OutputDay, audit_output, totals
+from batch_layer.gates.judge import audit_outputs
+from batch_layer.gates.profile import InputProfile, OutputProfile, input_profiles, no_states, output_profiles
+from batch_layer.gates.values import OutputDay
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import publish
-from batch_layer.recompute import day_rows, on_days, recompute
-from batch_layer.tasks import Asked, DayResult, Task, chunks, task_of, up_to_date
+from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
 from braid.define.view import View
 from braid.deploy import store as deployment
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
+from braid.recompute import day_rows, on_days, recompute_days, upto
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import view_tables
 from braid.tables.delta_rs import open_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 logger = Logger("batch")
 
@@ -33,7 +34,7 @@ Watch = Callable[[int, int, str], None]
 
 
 def run(
-    spark: "Callable[[], SparkSession]",
+    spark: Callable[[], SparkSession],
     settings: Settings,
     views: Sequence[View],
     asked: Asked,
@@ -48,18 +49,19 @@ def run(
     for view in views:
         deployment.deploy_first(settings, view, clock())
     plans = plan(settings, views, asked.days, asked.cut)
-    total = sum(asked.wants(day) for source in plans for day in source.days)
+    total, done = sum(asked.wants(day) for source in plans for day in source.days), 0
     results: list[DayResult] = []
     for source in plans:
         results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
         if not any(map(asked.wants, source.days)):
             continue
         batch = _SourceRun(spark(), settings, source, {view.name: view for view in views}, asked, clock)
-        for result in batch.results():
-            results.append(result)
-            watch(sum(one.outcome != "up to date" for one in results), total, f"{result.view} {result.day}")
+        for finished in batch.results():
+            results += finished
+            done += len(finished)
+            watch(done, total, f"{finished[-1].view} {finished[-1].day}")
     if total:
-        data_docs.build(settings)
+        data_docs.build(settings, all_days=False)
     return results
 
 
@@ -67,113 +69,145 @@ def run(
 class _SourceRun:
     """The days of one source's views."""
 
-    spark: "SparkSession"
+    spark: SparkSession
     settings: Settings
     plan: SourcePlan
     views: dict[str, View]
     asked: Asked
     clock: Callable[[], datetime]
 
-    def results(self) -> Iterator[DayResult]:
-        wanted = [task_of(self.settings, day) for day in self.plan.days if self.asked.wants(day)]
-        for tasks in chunks(wanted):
-            yield from self._chunk(tasks)
+    def results(self) -> Iterator[list[DayResult]]:
+        wanted = view_days(self.settings, [day for day in self.plan.days if self.asked.wants(day)])
+        for days in chunks(wanted):
+            chosen = [view.only(set(days)) for view in wanted]
+            yield from self._chunk([view for view in chosen if view.cuts])
 
-    def _chunk(self, tasks: list[Task]) -> Iterator[DayResult]:
+    def _chunk(self, views: list[ViewDays]) -> Iterator[list[DayResult]]:
         """Days that share one scan of the log."""
-        log, days = Log(self.plan.source, self.settings), {task.day for task in tasks}
-        rows = day_rows(self.spark, log, days, max(task.cut for task in tasks))
+        log = Log(self.plan.source, self.settings)
+        cuts = {day: max(v.cuts[day] for v in views if day in v.cuts) for view in views for day in view.cuts}
+        rows = day_rows(self.spark, log, cuts, max(cuts.values()))
         with input_gate.kept(rows, log.source) as held:
-            counts = {row.day: row["count"] for row in held.groupBy("day").count().collect()}
-            gates = {
-                day: self._input_gate(held, day, max(task.cut for task in tasks if task.day == day))
-                for day in sorted(days)
-            }
-            tasks.sort(key=lambda task: (task.planned.view, task.cut))
-            for (_, cut), group in groupby(tasks, key=lambda task: (task.planned.view, task.cut)):
-                yield from self._view(list(group), held, cut, gates, counts)
-
-    def _input_gate(self, rows: "DataFrame", day: date, cut: datetime) -> Gate:
-        known = records.read_gate(self.settings, self.plan.source, day)
-        if known is not None and known.cut == cut and not self.asked.force:
-            return known
-        return input_gate.judge(self.settings, self.plan, rows, day, cut)
+            profiles = input_profiles(log.source, upto(held, cuts))
+            gates = input_gate.judge(self.settings, self.plan, profiles, cuts, self.asked.force)
+            for view in views:
+                for part in view.by_lookups():
+                    yield self._view(part, held, gates, profiles)
 
     def _view(
         self,
-        tasks: list[Task],
-        rows: "DataFrame",
-        cut: datetime,
-        gates: dict[date, Gate],
-        counts: dict[date, int],
-    ) -> Iterator[DayResult]:
-        """The days of one view at one cut."""
-        let_in = [task for task in tasks if not gates[task.day].holds]
-        for task in tasks:
-            if gates[task.day].holds:
-                yield self._hold(task, gates[task.day])
-        if not let_in:
-            return
-        tables, deployed = tasks[0].tables, tasks[0].version.view
-        if open_table(tables.tail) is None:
-            view_tables.create(self.spark, tables, deployed, cut)
-        chosen = rows.where(on_days(task.day for task in let_in))
-        made = recompute(self.spark, self.settings, deployed, chosen, cut)
+        days: ViewDays,
+        rows: DataFrame,
+        gates: Mapping[date, Gate],
+        came: Mapping[date, InputProfile],
+    ) -> list[DayResult]:
+        """Days of one view: those that the input gate lets in are computed, audited, and published in one commit."""
+        known = records.read_days(days.tables)
+        held = {day: gates[day] for day in days.cuts if gates[day].holds}
+        let_in = days.only(days.cuts.keys() - held.keys())
+        changed, results = {}, {}
+        if let_in.cuts:
+            with self._made(let_in, rows, came) as made:
+                judged = self._judged(made, gates, known)
+                held |= {day: gate for day, gate in judged.items() if gate.holds}
+                passing = let_in.only(let_in.cuts.keys() - held.keys())
+                covered = publish(
+                    self.spark, days.tables, days.view, made.states, passing.cuts, made.profiles
+                )
+            for day, through in covered.items():
+                results[day] = made.result(day, through)
+                if through == passing.cuts[day]:
+                    changed[day] = DayRecord(day, made.publish(day, self.clock()), judged[day])
+            _log_published(passing, results)
+        for day, gate in held.items():
+            changed[day] = replace(known.get(day, DayRecord(day)), gate=gate)
+            results[day] = _held(days, day, gate)
+        records.write_days(days.tables, changed.values())
+        return [results[day] for day in sorted(results)]
+
+    @contextmanager
+    def _made(self, days: ViewDays, rows: DataFrame, came: Mapping[date, InputProfile]) -> "Iterator[_Made]":
+        """The states of days, kept while they are audited, compared with what is served, and published."""
+        if open_table(days.tables.tail) is None:
+            view_tables.create(self.spark, days.tables, days.view, days.latest)
+        lookups = LookupTables(self.spark, self.settings, days.latest)
+        made = recompute_days(days.view, rows.where(on_days(days.cuts)), lookups, days.cuts)
         states = made.states.persist()
         try:
             events = {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}
-            right = accuracies(self.spark, deployed, tables, states, cut)
-            for task in let_in:
-                copies = self.plan.arrivals.events(task.day, cut) - counts.get(task.day, 0)
-                yield self._audit(task, gates[task.day], _Made(
-                    states.where(on_days([task.day])), events.get(task.day, 0), max(copies, 0), right.get(task.day),
-                    made.lookups.versions,
-                ))  # fmt: skip
+            profiles = output_profiles(days.view, states)
+            right = accuracies(self.spark, days.view, days.tables, states, days.cuts)
+            copies = {
+                day: max(self.plan.arrivals.events(day, cut) - (came[day].events if day in came else 0), 0)
+                for day, cut in days.cuts.items()
+            }
+            yield _Made(days, states, events, copies, profiles, right, made.lookups.versions)
         finally:
             states.unpersist()
 
-    def _audit(self, task: Task, came_in: Gate, made: "_Made") -> DayResult:
-        """The output gate, and the publish if it lets the day pass."""
-        record, deployed = records.read_day(task.tables, task.day), task.version.view
-        last = record.publish.totals if record.publish else None
-        view = replace(deployed, expect=self.views[deployed.name].expect)
-        verdict = audit_output(
-            self.settings, made.states, OutputDay(view, task.day, task.cut, made.events, last)
-        )
-        gate = records.judged(record.gate, task.cut, verdict, came_in)
-        if gate.holds:
-            return self._hold(task, gate)
-        covered = publish(self.spark, task.tables, deployed, task.day, made.states, task.cut)
-        if covered != task.cut:
-            reason = "another run has published a later cut"
-            return DayResult(deployed.name, task.day, "up to date", covered, reason)
-        rows = made.states.count()
-        published = Publish(
-            task.cut, self.clock(), made.events, rows, made.duplicates, totals(deployed, made.states), made.accuracy,
-            made.lookups,
-        )  # fmt: skip
-        records.write_day(task.tables, replace(record, publish=published, gate=gate))
-        logger.info(
-            "published", view=deployed.name, day=str(task.day), cut=task.cut.isoformat(), events=made.events
-        )
-        return DayResult(
-            deployed.name, task.day, "published", task.cut, "", made.events, rows, made.duplicates
-        )
-
-    def _hold(self, task: Task, gate: Gate) -> DayResult:
-        record = records.read_day(task.tables, task.day)
-        records.write_day(task.tables, replace(record, gate=gate))
-        reason = gate.verdict.says()
-        logger.warning("held", view=task.planned.view, day=str(task.day), reason=reason)
-        return DayResult(task.planned.view, task.day, "held", task.cut, reason, task.planned.events)
+    def _judged(
+        self, made: "_Made", gates: Mapping[date, Gate], known: Mapping[date, DayRecord]
+    ) -> dict[date, Gate]:
+        """What the output gate says of each day, after what the input gate said of it."""
+        days = made.days
+        # What is expected is policy: that of today's definitions, whatever is deployed.
+        view = replace(days.view, expect=self.views[days.view.name].expect)
+        asked = []
+        for day, cut in days.cuts.items():
+            last = known[day].publish if day in known else None
+            one = OutputDay(view, day, cut, made.events.get(day, 0), last.totals if last else None)
+            asked.append((one, made.profile(day)))
+        judgement = audit_outputs(asked)
+        data_docs.keep(self.settings, f"view {view.name}", judgement.validation)
+        return {
+            day: records.judged(
+                known[day].gate if day in known else None, days.cuts[day], verdict, gates[day]
+            )
+            for day, verdict in judgement.verdicts.items()
+        }
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A day that is computed and not published yet."""
+    """Days of a view that are computed and not published yet."""
 
-    states: "DataFrame"
-    events: int
-    duplicates: int
-    accuracy: Accuracy | None
+    days: ViewDays
+    states: DataFrame
+    events: Mapping[date, int]
+    copies: Mapping[date, int]
+    profiles: Mapping[date, OutputProfile]
+    accuracy: Mapping[date, Accuracy]
     lookups: Mapping[str, str]
+
+    def profile(self, day: date) -> OutputProfile:
+        return self.profiles.get(day) or no_states(self.days.view)
+
+    def result(self, day: date, through: datetime) -> DayResult:
+        name = self.days.view.name
+        if through != self.days.cuts[day]:
+            return DayResult(name, day, "up to date", through, "another run has published a later cut")
+        rows = self.profile(day).rows
+        return DayResult(name, day, "published", through, "", self.events.get(day, 0), rows, self.copies[day])
+
+    def publish(self, day: date, at: datetime) -> Publish:
+        profile = self.profile(day)
+        return Publish(
+            self.days.cuts[day], at, self.events.get(day, 0), profile.rows, self.copies[day], profile.totals,
+            self.accuracy.get(day), self.lookups,
+        )  # fmt: skip
+
+
+def _held(days: ViewDays, day: date, gate: Gate) -> DayResult:
+    reason = gate.verdict.says()
+    logger.warning("held", view=days.view.name, day=str(day), reason=reason)
+    return DayResult(days.view.name, day, "held", days.cuts[day], reason, days.planned[day].events)
+
+
+def _log_published(days: ViewDays, results: Mapping[date, DayResult]) -> None:
+    done = [one for one in results.values() if one.outcome == "published"]
+    if done:
+        logger.info(
+            "published", view=days.view.name, days=len(done), first=str(min(one.day for one in done)),
+            last=str(max(one.day for one in done)), cut=days.latest.isoformat(),
+            events=sum(one.events for one in done),
+        )  # fmt: skip

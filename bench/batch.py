@@ -15,9 +15,9 @@ from typing import Any
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, settings_at, show
 from bench.designs import MEASURES
-from bench.made_log import START, MadeLog
+from bench.shared.common import REQUESTS, ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
+from bench.shared.made_log import START, MadeLog
 from braid import View, approx_distinct, tumbling
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -55,7 +55,7 @@ def seconds(spark: Any, settings: Settings, views: tuple[View, ...], first: date
     return took
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
+def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
     spark = spark_session(settings, "bench")
     make_log(spark, settings, options.events)
     small = (LARGE_DAY + timedelta(days=1), LARGE_DAY + timedelta(days=SMALL_DAYS))
@@ -72,14 +72,14 @@ def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[R
     best = {what: min(found[1:]) for what, found in taken.items()}
     ratio = best["three views"] / best["one view"]
     rows = [
-        Row(f"{options.events:,} events, one view", f"{best['one view']:.1f} s", "1"),
-        Row("  three views", f"{best['three views']:.1f} s", f"{ratio:.2f}", f"<= {WANTED}"),
-        Row(f"{SMALL:,} events, one day", f"{best['one small day']:.1f} s", "1"),
-        Row(
+        ResultRow(f"{options.events:,} events, one view", f"{best['one view']:.1f} s", "1"),
+        ResultRow("  three views", f"{best['three views']:.1f} s", f"{ratio:.2f}", f"<= {WANTED}"),
+        ResultRow(f"{SMALL:,} events, one day", f"{best['one small day']:.1f} s", "1"),
+        ResultRow(
             "  thirty such days in one run", f"{best['thirty small days']:.1f} s",
             f"{best['thirty small days'] / best['one small day']:.1f}", "< 30",
         ),
-        Row("memory of the driver", f"{jvm_memory(spark):.1f} GiB"),
+        ResultRow("memory of the driver", f"{jvm_memory(spark):.1f} GiB"),
     ]  # fmt: skip
     return rows, {"events": options.events, "seconds": taken}
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from multiprocessing.synchronize import Event as Signal
 from typing import Any
 
-from bench.common import REQUESTS, batches_after, parsed_stream
+from pyspark.sql import functions as F
+
+from bench.shared.common import REQUESTS, batches_after, parsed_stream
 from braid import View, count, sum_, tumbling
 from braid.define.windows import Fixed
 from braid.runtime.settings import Settings
@@ -46,7 +48,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Batch:
+class MicroBatch:
     """A micro-batch as the engine saw it."""
 
     query: str
@@ -54,11 +56,11 @@ class Batch:
     milliseconds: int
 
 
-def application(case: Case, settings: Settings, stop: Signal) -> list[Batch]:
+def application(case: Case, settings: Settings, stop: Signal) -> list[MicroBatch]:
     """Runs a design until it is told to stop, and tells what its micro-batches took."""
     spark = spark_session(settings, "bench")
     views = [view if not case.dedup else _with_ids(view) for view in VIEWS[: case.views]]
-    seen: dict[str, dict[int, Batch]] = {}
+    seen: dict[str, dict[int, MicroBatch]] = {}
     done, halt = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -92,17 +94,16 @@ def application(case: Case, settings: Settings, stop: Signal) -> list[Batch]:
     return [batch for batches in seen.values() for batch in batches.values()]
 
 
-def _look(spark: Any, seen: dict[str, dict[int, Batch]]) -> None:
+def _look(spark: Any, seen: dict[str, dict[int, MicroBatch]]) -> None:
     for query in spark.streams.active:
         known = seen.setdefault(query.name, {})
         for number, progress in batches_after(query, max(known, default=-1)).items():
-            known[number] = Batch(query.name, number, progress["durationMs"]["triggerExecution"])
+            known[number] = MicroBatch(query.name, number, progress["durationMs"]["triggerExecution"])
 
 
 def _query(spark: Any, case: Case, settings: Settings, view: View) -> Any:
     """What one would write by hand for a view; as fast as possible, which is the best it can do."""
     from delta.tables import DeltaTable
-    from pyspark.sql import functions as F
 
     events = parsed_stream(spark, settings, str(view.source.kafka_topic))
     timed = events.withColumn("time", F.col("time").cast("timestamp")).withWatermark("time", view.lateness)

@@ -20,9 +20,18 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event as Signal
 from typing import Any
 
-from bench.common import REQUESTS, Row, arguments, create_topic, own_broker, percentile, scratch_folder, show
-from bench.designs import BRAID, DESIGNS, MERGE, Batch, Case, application
-from bench.load import PROBE, Probes, live_load
+from bench.designs import BRAID, DESIGNS, MERGE, Case, MicroBatch, application
+from bench.shared.common import (
+    REQUESTS,
+    ResultRow,
+    arguments,
+    create_topic,
+    own_broker,
+    percentile,
+    scratch_folder,
+    show,
+)
+from bench.shared.load import PROBE, Probes, live_load
 from braid.runtime.settings import Settings
 
 WANTED = {1: 0.5, 3: 0.4}
@@ -72,7 +81,7 @@ class Freshness:
 
     case: Case
     seconds: tuple[float, ...]
-    batches: tuple[Batch, ...]
+    batches: tuple[MicroBatch, ...]
 
     def at(self, share: float) -> float:
         return percentile(self.seconds, share)
@@ -113,13 +122,13 @@ def measure(case: Case, options: argparse.Namespace) -> Freshness:
 
 
 @contextmanager
-def running(case: Case, settings: Settings) -> Iterator[tuple[Any, list[Batch]]]:
+def running(case: Case, settings: Settings) -> Iterator[tuple[Any, list[MicroBatch]]]:
     """The design in a process of its own; its micro-batches are in the list once the block has ended."""
     context = multiprocessing.get_context("spawn")
     stop, (ours, theirs) = context.Event(), context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(case, settings, stop, theirs))
     process.start()
-    batches: list[Batch] = []
+    batches: list[MicroBatch] = []
     try:
         yield process, batches
     finally:
@@ -170,7 +179,7 @@ def _probes_in(file: str) -> list[str]:
     return [url for url in urls if url and url.startswith(PROBE)]
 
 
-def rows_of(results: Sequence[Freshness]) -> list[Row]:
+def rows_of(results: Sequence[Freshness]) -> list[ResultRow]:
     """Each design beside the MERGE of as many views."""
     usual = {result.case.views: result for result in results if result.case.design == MERGE}
     rows = []
@@ -179,7 +188,7 @@ def rows_of(results: Sequence[Freshness]) -> list[Row]:
         for name, share in (("p50", 0.5), ("p95", 0.95)):
             wanted = WANTED.get(case.views) if case.design == BRAID and name == "p50" else None
             rows.append(
-                Row(
+                ResultRow(
                     f"{case.views} view{'s' if case.views > 1 else ''}, {name}: {DESIGNS[case.design]}",
                     f"{result.at(share) * 1000:,.0f} ms",
                     f"{result.at(share) / other.at(share):.2f}" if other else "",

@@ -21,9 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.common import (
+from pyspark.sql import functions as F
+
+from bench.shared.common import (
     REQUESTS,
-    Row,
+    ResultRow,
     arguments,
     create_topic,
     jvm_memory,
@@ -137,8 +139,6 @@ def batch_time(query: Any, wanted: int) -> float:
 
 
 def native_sink(spark: Any, settings: Settings, scratch: Path) -> float:
-    from pyspark.sql import functions as F
-
     stream = parsed_stream(spark, settings, "live").withColumn(
         "day", F.to_date(F.col("time").try_cast("timestamp"))
     )
@@ -177,7 +177,7 @@ def main() -> None:
     show("ingest", rows, {"events": options.events}, options.json)
 
 
-def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> list[Row]:
+def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> list[ResultRow]:
     spark = spark_session(settings, "bench")
     plain = replace(SOURCE, event_id=None)
     for topic in (str(SOURCE.kafka_topic), "live"):
@@ -194,13 +194,17 @@ def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> li
         ours_plain = braid_live(spark, settings, replace(live, event_id=None, name="live_plain"))
         ours = braid_live(spark, settings, live)
     return [
-        Row("catch-up: Kafka + from_json, noop", f"{limit:,.0f}/s", "1"),
-        Row("catch-up: ingest without dedup", f"{without:,.0f}/s", f"{without / limit:.2f}", ">= 0.50"),
-        Row("catch-up: ingest with dedup", f"{with_dedup:,.0f}/s", f"{with_dedup / limit:.2f}", ">= 0.35"),
-        Row("live: native Delta sink", f"{native:,.0f} ms", "1"),
-        Row("live: ingest without dedup", f"{ours_plain:,.0f} ms", f"{ours_plain / native:.2f}", "<= 0.50"),
-        Row("live: ingest with dedup", f"{ours:,.0f} ms", f"{ours / native:.2f}"),
-        Row("memory of the driver after catch-up", f"{catch_up_memory:.1f} GiB", wanted="<= 4"),
+        ResultRow("catch-up: Kafka + from_json, noop", f"{limit:,.0f}/s", "1"),
+        ResultRow("catch-up: ingest without dedup", f"{without:,.0f}/s", f"{without / limit:.2f}", ">= 0.50"),
+        ResultRow(
+            "catch-up: ingest with dedup", f"{with_dedup:,.0f}/s", f"{with_dedup / limit:.2f}", ">= 0.35"
+        ),
+        ResultRow("live: native Delta sink", f"{native:,.0f} ms", "1"),
+        ResultRow(
+            "live: ingest without dedup", f"{ours_plain:,.0f} ms", f"{ours_plain / native:.2f}", "<= 0.50"
+        ),
+        ResultRow("live: ingest with dedup", f"{ours:,.0f} ms", f"{ours / native:.2f}"),
+        ResultRow("memory of the driver after catch-up", f"{catch_up_memory:.1f} GiB", wanted="<= 4"),
     ]
 
 

@@ -19,9 +19,9 @@ from typing import Any
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.common import REQUESTS, Row, arguments, scratch_folder, settings_at, show
 from bench.designs import MEASURES
-from bench.made_log import START, MadeLog
+from bench.shared.common import REQUESTS, ResultRow, arguments, scratch_folder, settings_at, show
+from bench.shared.made_log import START, MadeLog
 from braid import View, tumbling
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -105,7 +105,7 @@ class Life:
         return statistics.median(map(sum, zip(*stages, strict=True)))
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
+def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
     spark = spark_session(settings, "bench")
     made = MadeLog(spark, Log(WITH_IDS, settings))
     made.create()
@@ -119,11 +119,12 @@ def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[R
         usual = life.median(what, "kappa")
         for name in (name for name in life.seconds if name.startswith(f"{what},")):
             taken = statistics.median(life.seconds[name][1:])
-            rows.append(Row(name, f"{taken:.2f} s", f"{taken / usual:.2f}"))
+            rows.append(ResultRow(name, f"{taken:.2f} s", f"{taken / usual:.2f}"))
         total = life.median(what, "lambda")
-        rows.append(Row(f"{what}, lambda in all", f"{total:.2f} s", f"{total / usual:.2f}"))
+        rows.append(ResultRow(f"{what}, lambda in all", f"{total:.2f} s", f"{total / usual:.2f}"))
     rows += [
-        Row(f"on disk, {view.mode}", f"{_mebibytes(settings, view):.1f} MiB") for view in (KAPPA, LAMBDA)
+        ResultRow(f"on disk, {view.mode}", f"{_mebibytes(settings, view):.1f} MiB")
+        for view in (KAPPA, LAMBDA)
     ]
     return rows, {"events": options.events, "days": options.days, "seconds": life.seconds}
 

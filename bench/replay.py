@@ -12,14 +12,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bench.common import REQUESTS, Row, arguments, jvm_memory, scratch_folder, settings_at, show
-from bench.made_log import START, MadeLog
+from pyspark.sql import functions as F
+
+from bench.shared.common import REQUESTS, ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
+from bench.shared.made_log import START, MadeLog
 from braid import View, approx_distinct, count, sum_, tumbling
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
-from braid.tables.view_tables import LATE, ViewTables, base_columns
+from braid.tables.view_tables import ViewTables
 from speed_layer.stream.replay import Progress, replay
 
 VIEW = View(
@@ -45,12 +48,8 @@ def make_log(spark: Any, settings: Settings, events: int, days: int) -> datetime
 
 def batch(spark: Any, settings: Settings, view: View, cut: datetime, number: int) -> Stages:
     """What a publish does: the states of all days up to the cut, written by day in one commit."""
-    from pyspark.sql import functions as F
-
     began = time.monotonic()
-    states = recomputed_states(spark, view, Log(view.source, settings), cut)
-    states = states.withColumn("through", F.lit(cut)).withColumn(LATE, F.lit(0).cast("bigint"))
-    rows = states.select(*base_columns(view)).repartition(F.col("day"))
+    rows = truth(spark, settings, view, cut).repartition(F.col("day"))
     rows.write.format("delta").partitionBy("day").save(settings.location("batch", str(number)))
     return {"all": time.monotonic() - began}
 
@@ -74,10 +73,8 @@ def replayed(spark: Any, settings: Settings, view: View) -> Stages:
 
 def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int) -> None:
     """A fast replay of something else proves nothing."""
-    from pyspark.sql import functions as F
-
     served = served_states(spark, view, ViewTables(settings, view.name, 1), cut)
-    batch_states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    batch_states = truth(spark, settings, view, cut)
     found, wanted = (
         states.agg(F.sum("count"), F.count("*"), F.sum(F.hash("day", "pane", *view.keys, "count"))).first()
         for states in (served, batch_states)
@@ -87,7 +84,7 @@ def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int
     assert found[0] == events, f"{found[0]} events of {events}"
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[Row], dict[str, Any]]:
+def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
     spark = spark_session(settings, "bench")
     cut = make_log(spark, settings, options.events, options.days)
     view = VIEW if options.sketch else replace(VIEW, measures=PLAIN)
@@ -102,16 +99,16 @@ def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[R
     ours = min(replays[1:], key=lambda stages: stages["all"])
     theirs = min(batches[1:], key=lambda stages: stages["all"])
     rows = [
-        Row("batch recompute", _time(theirs["all"], options.events), "1"),
-        Row(
+        ResultRow("batch recompute", _time(theirs["all"], options.events), "1"),
+        ResultRow(
             "replay", _time(ours["all"], options.events), f"{ours['all'] / theirs['all']:.2f}", f"<= {WANTED}"
         ),
         *(
-            Row(f"  of it {stage}", f"{seconds:.1f} s", f"{seconds / theirs['all']:.2f}")
+            ResultRow(f"  of it {stage}", f"{seconds:.1f} s", f"{seconds / theirs['all']:.2f}")
             for stage, seconds in ours.items()
             if stage != "all"
         ),
-        Row("memory of the driver", f"{jvm_memory(spark):.1f} GiB"),
+        ResultRow("memory of the driver", f"{jvm_memory(spark):.1f} GiB"),
     ]
     return rows, {"events": options.events, "batches": batches, "replays": replays}
 

@@ -24,22 +24,22 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pyspark.sql import SparkSession
 
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.common import REQUESTS, Row, arguments, free_port, scratch_folder, settings_at, show
-from bench.made_log import START, MadeLog
-from bench.scale_plot import Line, plot
+from bench.shared.common import REQUESTS, ResultRow, arguments, free_port, scratch_folder, settings_at, show
+from bench.shared.made_log import START, MadeLog
+from bench.shared.plot import GrowthCurve, plot
 from braid import View, count, sum_, tumbling
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
 from infra.cluster import service as local
 from infra.cluster.files import local_cluster
-from infra.cluster.processes import ours
 from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")
@@ -79,7 +79,7 @@ def history(spark: Any, settings: Settings, size: Size) -> None:
 def recompute(spark: Any, settings: Settings, size: Size) -> None:
     """The same in one go, as a batch does it, written by day."""
     for view in size.all_views:
-        states = recomputed_states(spark, view, Log(view.source, settings), None)
+        states = truth(spark, settings, view)
         states.write.format("delta").partitionBy("day").save(settings.location("batch", view.name))
 
 
@@ -120,7 +120,7 @@ AXES = {
 
 
 @dataclass(frozen=True, order=True)
-class Cost:
+class RunCost:
     """Seconds of processors, and of the clock."""
 
     cpu: float
@@ -134,7 +134,7 @@ class Grown:
     axis: str
     work: str
     sizes: tuple[int, ...]
-    costs: tuple["Cost", ...]
+    costs: tuple["RunCost", ...]
 
     @property
     def slope(self) -> float:
@@ -161,7 +161,7 @@ def make_log(spark: Any, settings: Settings, size: Size) -> None:
 
 
 def measured(folder: Path, axis: Axis, runs: int) -> list[Grown]:
-    taken: dict[str, list[Cost]] = {work: [] for work in axis.work}
+    taken: dict[str, list[RunCost]] = {work: [] for work in axis.work}
     for number, size in enumerate(axis.sizes):
         with session(folder, axis, size) as (spark, settings):
             make_log(spark, settings, size)
@@ -174,14 +174,14 @@ def measured(folder: Path, axis: Axis, runs: int) -> list[Grown]:
     return [Grown(axis.name, work, sizes, tuple(found)) for work, found in taken.items()]
 
 
-def cost(do: Work, spark: Any, settings: Settings, size: Size, number: int) -> Cost:
+def cost(do: Work, spark: Any, settings: Settings, size: Size, number: int) -> RunCost:
     """On tables of its own, beside the same log."""
     home = settings_at(Path(settings.home, f"{do.__name__}-{number}"))
     home.local_home().mkdir()
     Path(home.location("log")).symlink_to(settings.location("log"))
     began, used = time.monotonic(), processor_time(settings)
     do(spark, home, size)
-    return Cost(processor_time(settings) - used, time.monotonic() - began)
+    return RunCost(processor_time(settings) - used, time.monotonic() - began)
 
 
 def processor_time(settings: Settings) -> float:
@@ -189,7 +189,7 @@ def processor_time(settings: Settings) -> float:
     own = psutil.Process()
     working = {own, *own.children(recursive=True)}
     if is_cluster(settings):
-        working |= {process for process, _ in ours(local_cluster(settings))}
+        working |= {process for process, _ in local_cluster(settings).processes()}
     times = [process.cpu_times() for process in working]
     return float(sum(each.user + each.system for each in times))
 
@@ -214,15 +214,13 @@ def session(folder: Path, axis: Axis, size: Size) -> Iterator[tuple[Any, Setting
 
 
 def stop_session() -> None:
-    from pyspark.sql import SparkSession
-
     if running := SparkSession.getActiveSession():
         running.stop()
 
 
-def rows_of(results: Sequence[Grown]) -> list[Row]:
+def rows_of(results: Sequence[Grown]) -> list[ResultRow]:
     return [
-        Row(
+        ResultRow(
             f"{grown.axis}: {grown.work}",
             ", ".join(
                 f"{size:,}: {one.cpu:.1f} s ({one.clock:.1f})"
@@ -247,7 +245,9 @@ def main() -> None:
         for name in options.axis or AXES:
             results += measured(folder, AXES[name], options.runs)
     if options.svg:
-        lines = [Line(g.axis, g.work, g.sizes, tuple(c.cpu for c in g.costs), g.slope) for g in results]
+        lines = [
+            GrowthCurve(g.axis, g.work, g.sizes, tuple(c.cpu for c in g.costs), g.slope) for g in results
+        ]
         options.svg.write_text(plot(lines))
     details = {"results": [asdict(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]}
     show("scale", rows_of(results), details, options.json)

@@ -23,8 +23,8 @@ import httpx
 import numpy as np
 import psutil
 
-from bench.common import Row, arguments, free_port, percentile, scratch_folder, settings_at, show
-from bench.made_base import BY_PAGE, FIRST, MINUTE, MadeTables, page
+from bench.shared.common import ResultRow, arguments, free_port, percentile, scratch_folder, settings_at, show
+from bench.shared.made_base import BY_PAGE, FIRST, MINUTE, MadeTables, page
 from braid.runtime.settings import Settings
 
 POINT_WANTED, TOP_WANTED, VISIBLE_WANTED, TIMES_WANTED = 0.020, 0.150, 0.100, 20
@@ -37,7 +37,7 @@ def server(settings: Settings) -> Iterator[tuple[httpx.Client, psutil.Process]]:
     port = free_port()
     environment = os.environ | {
         "BRAID_HOME": settings.home,
-        "BRAID_DEFINITIONS": "bench.made_base",
+        "BRAID_DEFINITIONS": "bench.shared.made_base",
         "BRAID_LOG_LEVEL": "warning",
     }
     command = [str(Path(sys.executable).with_name("braid")), "serve", "--port", str(port)]
@@ -187,11 +187,11 @@ def cold_spark(spark: Any, made: MadeTables, name: str, days: int) -> float:
 
 def measure(
     folder: Path, days: int, options: argparse.Namespace, spark: Any
-) -> tuple[list[Row], dict[str, Any]]:
+) -> tuple[list[ResultRow], dict[str, Any]]:
     settings = settings_at(folder / f"{days}-days")
     made = MadeTables(settings, options.keys)
     made.base(days)
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     details: dict[str, Any] = {}
     draw = np.random.default_rng(1)
     made.commit(days, 0)
@@ -220,7 +220,7 @@ def measure(
                 )
                 details[name] |= {"cold DuckDB ms": cold * 1e3, "Spark ms": by_spark and by_spark * 1e3}
                 rows.append(
-                    Row(
+                    ResultRow(
                         f"{name}, {days} days",
                         f"p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, {len(took) / sum(took):,.0f}/s",
                         ratio,
@@ -229,7 +229,7 @@ def measure(
                 )
             seen = visible(client, done, 10)
         rows.append(
-            Row(
+            ResultRow(
                 f"a commit is visible, {days} days",
                 f"p50 {percentile(seen, 0.5) * 1e3:.0f} ms, max {max(seen) * 1e3:.0f} ms",
                 "",
@@ -239,7 +239,9 @@ def measure(
         details["server MiB"] = round(process.memory_info().rss / 2**20)
         details["tables MiB"] = round(_metric(client, "braid_serving_memory_bytes") / 2**20)
         rows.append(
-            Row(f"memory, {days} days", f"{details['server MiB']} MiB, tables {details['tables MiB']} MiB")
+            ResultRow(
+                f"memory, {days} days", f"{details['server MiB']} MiB, tables {details['tables MiB']} MiB"
+            )
         )
     return rows, details
 
@@ -252,7 +254,7 @@ def main() -> None:
         parser.add_argument("--no-spark", action="store_true", help="leave Spark SQL out")
 
     options = arguments(__doc__, add)
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     details: dict[str, Any] = {}
     with scratch_folder() as folder:
         spark = None

@@ -15,10 +15,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bench.common import REQUESTS, Row, arguments, create_topic, own_broker, scratch_folder, settings_at, show
 from bench.ingest import LIVE_RATE, SOURCE, fill, ingest_rate, steady_load
-from bench.made_log import MadeLog
 from bench.scale import processor_time
+from bench.shared.common import (
+    REQUESTS,
+    ResultRow,
+    arguments,
+    create_topic,
+    own_broker,
+    scratch_folder,
+    settings_at,
+    show,
+)
+from bench.shared.made_log import MadeLog
 from braid import View, count, sum_, tumbling
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -111,7 +120,7 @@ def tail(spark: Any, folder: Path) -> dict[str, float]:
     return {"rows": rows.count(), "groups": mean, "files": len(files), "bytes": size_of(files) / rows.count()}
 
 
-def measure_all(settings: Settings, folder: Path, events: int) -> tuple[list[Row], dict[str, Any]]:
+def measure_all(settings: Settings, folder: Path, events: int) -> tuple[list[ResultRow], dict[str, Any]]:
     spark = spark_session(settings, "bench")
     spark.conf.set(TRACK_ROWS, "true")
     log, state = at_rest(spark, settings, events)
@@ -120,19 +129,19 @@ def measure_all(settings: Settings, folder: Path, events: int) -> tuple[list[Row
     found = tail(spark, folder / "tail")
     wanted_rows = EPOCHS * found["groups"]
     rows = [
-        Row("ingest with deduplication: events a second of a core", f"{rate:,.0f}"),
-        Row("log: bytes an event", f"{log:.0f}"),
-        Row("deduplication: bytes an id, on disk", f"{state:.0f}"),
-        Row(
+        ResultRow("ingest with deduplication: events a second of a core", f"{rate:,.0f}"),
+        ResultRow("log: bytes an event", f"{log:.0f}"),
+        ResultRow("deduplication: bytes an id, on disk", f"{state:.0f}"),
+        ResultRow(
             f"deduplication: ids, {LIVE_RATE:,}/s, horizon of {HORIZON} s", f"{ids:,.0f}",
             f"{ids / wanted_ids:.2f}", f"{wanted_ids:,}",
         ),
-        Row(
+        ResultRow(
             f"tail: rows of {EPOCHS} epochs", f"{found['rows']:,.0f}", f"{found['rows'] / wanted_rows:.2f}",
             f"{wanted_rows:,.0f}",
         ),
-        Row("tail: files", f"{found['files']}", f"{found['files'] / EPOCHS:.2f}", f"{EPOCHS}"),
-        Row("tail: bytes a row", f"{found['bytes']:.0f}"),
+        ResultRow("tail: files", f"{found['files']}", f"{found['files'] / EPOCHS:.2f}", f"{EPOCHS}"),
+        ResultRow("tail: bytes a row", f"{found['bytes']:.0f}"),
     ]  # fmt: skip
     return rows, {"rate": rate, "log": log, "state": state, "ids": ids, "tail": found}
 

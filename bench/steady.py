@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from bench.common import (
+from bench.shared.common import (
     REQUESTS,
-    Row,
+    ResultRow,
     arguments,
     heap_used,
     jvm_memory,
@@ -26,7 +26,7 @@ from bench.common import (
     settings_at,
     show,
 )
-from bench.made_log import MadeLog
+from bench.shared.made_log import MadeLog
 from braid import View, count, sum_, tumbling
 from braid.deploy.store import deploy_first
 from braid.log.table import Log
@@ -51,7 +51,7 @@ LOOKS = 5
 
 
 @dataclass(frozen=True)
-class Point:
+class Look:
     """How the stream is around a batch: its milliseconds, the tail's files, the driver's heap and memory in GiB."""
 
     batch: int
@@ -66,7 +66,7 @@ def points(wanted: int) -> list[int]:
     return sorted({min(50, wanted), *(wanted * quarter // 4 for quarter in range(1, 5))})
 
 
-def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace) -> list[Point]:
+def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace) -> list[Look]:
     made = MadeLog(spark, Log(view.source, settings))
     made.create()
     deploy_first(settings, view, utc_now())
@@ -132,10 +132,10 @@ def _note(job: StreamJob, number: int, times: dict[int, float]) -> None:
         times[number] = job.follower.batch_ms
 
 
-def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Point:
+def _point(spark: Any, job: StreamJob, number: int, times: dict[int, float]) -> Look:
     newest = [times[batch] for batch in sorted(times)][-AROUND:]
     assert job.folding is not None
-    return Point(
+    return Look(
         number, statistics.median(newest), percentile(newest, 0.95),
         job.folding.files.total(), _least_heap(spark), jvm_memory(spark),
     )  # fmt: skip
@@ -150,20 +150,20 @@ def _least_heap(spark: Any) -> float:
     return min(looks)
 
 
-def rows_of(found: list[Point]) -> list[Row]:
+def rows_of(found: list[Look]) -> list[ResultRow]:
     first = found[0]
     return [
         row
         for point in found
         for row in (
-            Row(
+            ResultRow(
                 f"batch {point.batch:,}: time",
                 f"{point.milliseconds:,.0f} ms, p95 {point.slowest:,.0f} ms",
                 f"{point.milliseconds / first.milliseconds:.2f}",
                 "1",
             ),
-            Row(f"batch {point.batch:,}: files of the tail", f"{point.files}"),
-            Row(
+            ResultRow(f"batch {point.batch:,}: files of the tail", f"{point.files}"),
+            ResultRow(
                 f"batch {point.batch:,}: heap, memory",
                 f"{point.heap:.2f} GiB, {point.memory:.2f} GiB",
                 f"{point.heap / first.heap:.2f}",

@@ -14,9 +14,20 @@ def is_closed(cut: datetime, closed: datetime | None) -> bool:
     return closed is not None and cut <= closed
 
 
-def not_behind(cut: datetime, through: datetime | None, replay_cut: datetime | None) -> datetime:
-    """The cut of a publish: a day's never goes back, nor behind the one under which a replay has stored its history."""
-    return max(moment for moment in (cut, through, replay_cut) if moment is not None)
+def common(cuts: Iterable[datetime]) -> datetime | None:
+    """The cut that all of several things have reached; None when there are none."""
+    return min(cuts, default=None)
+
+
+def effective(cut: datetime, *floors: datetime | None) -> datetime:
+    """A day's cut never goes back: not behind what it covers, nor behind the cut under which a replay stored it."""
+    return max(moment for moment in (cut, *floors) if moment is not None)
+
+
+def comparable(complete: Iterable[datetime], covered: Iterable[datetime]) -> datetime | None:
+    """The last epoch that versions hold completely; None when a base covers more, which cannot be taken out of it."""
+    cut = common(complete)
+    return None if cut is None or any(through > cut for through in covered) else cut
 
 
 def is_beyond(epoch: datetime, through: datetime | None) -> bool:

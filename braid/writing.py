@@ -31,9 +31,20 @@ def decide(last: Batch | None, mine: Batch, replaces: str | None = None) -> Deci
     return "skip" if mine == last else "older"
 
 
-def next_epoch(last: datetime | None, present: datetime) -> datetime:
-    """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    return present if last is None else max(last, present)
+def next_epoch(
+    last: datetime | None,
+    present: datetime,
+    waited: timedelta = timedelta(0),
+    length: timedelta = timedelta(minutes=1),
+) -> datetime:
+    """The epoch of a commit made now: never before the last one, whatever the clock says.
+
+    A clock that has jumped forward and back is behind the last epoch, maybe for years: then the time that was waited
+    since that epoch began moves it on.
+    """
+    if last is None or present >= last:
+        return present
+    return last + waited // length * length if waited else last
 
 
 def beat_due(
@@ -41,8 +52,7 @@ def beat_due(
 ) -> datetime | None:
     """The epoch to which an idle source is moved on, so that its last one closes; None while there is no need.
 
-    A clock that has jumped forward and back is behind the last epoch, maybe for years: then the time that was waited
-    since the last batch says that it is over.
+    Behind a clock that has jumped forward and back one such move is enough: nothing comes that would have to close.
     """
     epoch = next_epoch(last, present)
     if epoch > last:

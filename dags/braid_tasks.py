@@ -1,11 +1,17 @@
-"""What all tasks have in common: each is one `braid` command, and a check that failed is not tried again."""
+"""What all tasks have in common: each is one `braid` command, and a check that failed is not tried again.
 
+What a command is told beside its name is in variables of its shell (`env`) and never in the shell's text.
+"""
+
+import os
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import Asset, Context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.providers.standard.sensors.bash import BashSensor
+from airflow.sdk import Asset, Context, PokeReturnValue
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 # The worker's own environment names the program, so that one set of DAGs serves every machine.
 BRAID = '"${BRAID:-braid}"'
@@ -13,7 +19,10 @@ POOL = "spark"
 CHECK_FAILED = 1
 NOT_YET = 99
 
-# Announced when days have been published and compared: other DAGs may be scheduled on it.
+# Under this name a run's cut is recorded: cleared or tried again, it finds the same one.
+RUN = "{{ dag.dag_id }}/{{ run_id }}"
+
+# Announced when days have been published and compared with what was served: other DAGs may be scheduled on it.
 PUBLISHED = Asset(name="braid_published", uri="braid://published")
 
 DEFAULTS: dict[str, Any] = {
@@ -29,6 +38,9 @@ DEFAULTS: dict[str, Any] = {
 QUICK = timedelta(minutes=10)
 
 
+FINAL = "the check did not hold: the lines above say why, and trying again would not change it"
+
+
 class BraidCommand(BashOperator):
     """One command. Exit code 1 is a verdict: the same command would give it again, so the task fails at once."""
 
@@ -41,15 +53,43 @@ class BraidCommand(BashOperator):
         try:
             return super().execute(context)
         except AirflowSkipException:
-            raise AirflowFailException(
-                "the check did not hold: the lines above say why, and trying again would not change it"
-            ) from None
+            raise AirflowFailException(FINAL) from None
 
 
 class BraidAnswer(BraidCommand):
     """A command whose standard output is the task's result; what it says on standard error stays in the task's log."""
 
     def __init__(self, *, arguments: str, **kwargs: Any) -> None:
-        # Airflow reads both as one stream and takes its last line, whichever that is.
-        bash_command = f'answer=$({BRAID} {arguments}) && echo "$answer"'
-        super().__init__(arguments=arguments, bash_command=bash_command, **kwargs)
+        super().__init__(arguments=arguments, bash_command=_answer(arguments), **kwargs)
+
+
+class BraidWait(BashSensor):
+    """Asks a command until it has an answer, which is the task's result; between two looks it holds no worker."""
+
+    def __init__(self, *, arguments: str, **kwargs: Any) -> None:
+        super().__init__(
+            bash_command=_answer(arguments),
+            retry_exit_code=NOT_YET,
+            mode="reschedule",
+            poke_interval=60,
+            **kwargs,
+        )
+
+    def poke(self, context: Context) -> bool | PokeReturnValue:
+        done = SubprocessHook().run_command(
+            ["bash", "-c", self.bash_command], env=os.environ | (self.env or {})
+        )
+        if done.exit_code == NOT_YET:
+            return False
+        if done.exit_code == CHECK_FAILED:
+            raise AirflowFailException(FINAL)
+        if done.exit_code != 0:
+            raise AirflowException(
+                f"the command ended with exit code {done.exit_code}: the lines above say why"
+            )
+        return PokeReturnValue(True, done.output)
+
+
+def _answer(arguments: str) -> str:
+    """Airflow reads both outputs as one stream and takes its last line, whichever that is: the answer is said last."""
+    return f'answer=$({BRAID} {arguments}) && echo "$answer"'

@@ -1,15 +1,10 @@
-"""Recomputes yesterday for every Lambda view: wait, pin the cut, check the input, recompute, compare, tidy up."""
-
-import json
+"""Recomputes yesterday for every Lambda view: waits for the day's end and pins the cut, then computes and publishes."""
 
 import pendulum
-from airflow.providers.standard.sensors.bash import BashSensor
 from airflow.sdk import DAG, CronDataIntervalTimetable, conf
-from braid_tasks import BRAID, DEFAULTS, NOT_YET, POOL, PUBLISHED, QUICK, BraidAnswer, BraidCommand
+from braid_tasks import DEFAULTS, POOL, PUBLISHED, QUICK, RUN, BraidCommand, BraidWait
 
 DAY = "{{ data_interval_start | ds }}"
-CUT = "{{ ti.xcom_pull(task_ids='pin_cut') }}"
-RUN = "{{ dag.dag_id }}/{{ run_id }}"
 
 with DAG(
     "daily_batch",
@@ -23,33 +18,19 @@ with DAG(
     doc_md=__doc__,
     tags=["braid"],
 ) as dag:
-    wait_for_cut = BashSensor(
-        task_id="wait_for_cut",
-        bash_command=f"{BRAID} batch cut --day {DAY}",
-        retry_exit_code=NOT_YET,
-        # Between two looks it holds no worker.
-        mode="reschedule",
-        poke_interval=60,
+    pin_cut = BraidWait(
+        task_id="pin_cut",
+        arguments='batch cut --day "$DAY" --run "$RUN"',
+        env={"DAY": DAY, "RUN": RUN},
         timeout=24 * 60 * 60,
         execution_timeout=QUICK,
     )
-    pin_cut = BraidAnswer(
-        task_id="pin_cut", arguments=f"batch cut --day {DAY} --run '{RUN}'", execution_timeout=QUICK
-    )
-    gates = BraidCommand(task_id="gates", arguments=f"batch gate --day {DAY} --cut {CUT}", pool=POOL)
-    views = BraidAnswer(
-        task_id="views", arguments="batch views", output_processor=json.loads, execution_timeout=QUICK
-    )
-    recompute = BraidCommand.partial(
-        task_id="recompute",
-        arguments=f'batch run --view "$VIEW" --day {DAY} --cut {CUT}',
-        map_index_template="{{ task.env['VIEW'] }}",
+    # Gates, all views, audits, the comparison with what was served, and the publish: Spark is started once for them.
+    compute = BraidCommand(
+        task_id="compute",
+        arguments='batch run --day "$DAY" --cut "$CUT"',
+        env={"DAY": DAY, "CUT": "{{ ti.xcom_pull(task_ids='pin_cut') }}"},
         pool=POOL,
-    ).expand(env=views.output.map(lambda view: {"VIEW": view}))
-    compare = BraidCommand(
-        task_id="compare", arguments=f"compare --day {DAY} --cut {CUT}", pool=POOL, outlets=[PUBLISHED]
+        outlets=[PUBLISHED],
     )
-    # Once is enough for all days of a backfill; it starts Spark only when it is due.
-    maintain = BraidCommand(task_id="maintain", arguments="maintain --every 12h", pool=POOL)
-
-    wait_for_cut >> pin_cut >> gates >> views >> recompute >> compare >> maintain
+    pin_cut >> compute

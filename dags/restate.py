@@ -2,7 +2,7 @@
 
 import pendulum
 from airflow.sdk import DAG, CronTriggerTimetable
-from braid_tasks import DEFAULTS, POOL, PUBLISHED, QUICK, BraidAnswer, BraidCommand
+from braid_tasks import DEFAULTS, POOL, PUBLISHED, QUICK, RUN, BraidAnswer, BraidCommand
 
 with DAG(
     "restate",
@@ -17,12 +17,14 @@ with DAG(
 ) as dag:
     pin_cut = BraidAnswer(
         task_id="pin_cut",
-        arguments="batch cut --run '{{ dag.dag_id }}/{{ run_id }}'",
+        arguments='batch cut --run "$RUN"',
+        env={"RUN": RUN},
         execution_timeout=QUICK,
     )
     restate = BraidCommand(
         task_id="restate",
-        arguments="batch run --stale --cut {{ ti.xcom_pull(task_ids='pin_cut') }}",
+        arguments='batch run --stale --cut "$CUT"',
+        env={"CUT": "{{ ti.xcom_pull(task_ids='pin_cut') }}"},
         pool=POOL,
         outlets=[PUBLISHED],
     )

@@ -142,9 +142,9 @@ def _type(field: Any) -> str:
 def http_reference() -> str:
     """Every address of the API, from the document that it gives of itself."""
     from serving_layer.http.app import create_app
-    from serving_layer.memory.all_views import Hub
+    from serving_layer.memory.all_views import AllViews
 
-    document = create_app(Hub(Settings(), 0)).openapi()
+    document = create_app(AllViews(Settings(), 0)).openapi()
     return "\n".join(_address(path, found["get"]) for path, found in document["paths"].items())
 
 

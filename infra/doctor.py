@@ -15,17 +15,17 @@ from braid.runtime.object_store import is_s3
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
-from infra.kafka import broker as embedded
 from infra.kafka import brokers
 from infra.kafka.brokers import embedded_cluster
-from infra.preflight import Check, check_disk, check_java, check_python
+from infra.preflight import Requirement, check_disk, check_java, check_python
+from infra.services.service import port_is_taken
 
 RUNNING_GIB = 1
 KAFKA_TIMEOUT_MS = 3_000
 PINNED = {"pyspark": SPARK_VERSION, "delta-spark": DELTA_VERSION}
 
 
-def examine(settings: Settings) -> list[Check]:
+def examine(settings: Settings) -> list[Requirement]:
     checks = [check_python(), check_java(), check_versions(), check_jars()]
     if settings.home_is_local:
         home = settings.local_home()
@@ -35,7 +35,7 @@ def examine(settings: Settings) -> list[Check]:
     return [*checks, *check_master(settings), *check_broker(settings)]
 
 
-def check_versions() -> Check:
+def check_versions() -> Requirement:
     """Spark and Delta must be the very pair whose jars were fetched."""
     found = {}
     for package in PINNED:
@@ -44,7 +44,7 @@ def check_versions() -> Check:
         except PackageNotFoundError:
             found[package] = "missing"
     detail = ", ".join(f"{package} {version}" for package, version in found.items())
-    return Check(
+    return Requirement(
         "versions",
         found == PINNED,
         detail,
@@ -52,36 +52,36 @@ def check_versions() -> Check:
     )
 
 
-def check_jars(folder: Path | None = None) -> Check:
+def check_jars(folder: Path | None = None) -> Requirement:
     folder = folder or jars_dir()
     detail = f"{len(list(folder.glob('*/*.jar')))} jars in {folder}"
     if not are_fetched(folder):
-        return Check(
+        return Requirement(
             "jars", False, detail, f"Run `{sys.executable} -m infra.jars`: it fetches what is missing."
         )
     own = folder / "spark" / OWN_JAR
     if not are_compiled(folder):
         found = f"{own} is older than its source" if own.is_file() else f"{own} is missing"
-        return Check(
+        return Requirement(
             "jars", False, found, f"Run `{sys.executable} -m infra.jars`: it compiles Braid's own classes."
         )
-    return Check("jars", True, detail)
+    return Requirement("jars", True, detail)
 
 
-def check_writable(home: Path) -> Check:
+def check_writable(home: Path) -> Requirement:
     existing = home
     while not existing.exists():
         existing = existing.parent
     name = "write permission"
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         fix = "Give yourself permission to write there, or set BRAID_HOME to a folder of yours."
-        return Check(name, False, f"cannot write to {home}", fix)
+        return Requirement(name, False, f"cannot write to {home}", fix)
     try:
         _link_within(existing)
     except OSError as error:
         fix = "Commits could be lost on such a disk: set BRAID_HOME to a folder on another one."
-        return Check(name, False, f"the disk at {home} has no hard links ({error.strerror})", fix)
-    return Check(name, True, f"can write to {home}")
+        return Requirement(name, False, f"the disk at {home} has no hard links ({error.strerror})", fix)
+    return Requirement(name, True, f"can write to {home}")
 
 
 def _link_within(folder: Path) -> None:
@@ -92,24 +92,24 @@ def _link_within(folder: Path) -> None:
         os.link(draft, Path(scratch, "commit"))
 
 
-def check_s3_jars() -> Check:
+def check_s3_jars() -> Requirement:
     found, folder = s3_is_complete(), optional_dir("s3")
     detail = f"packages for S3 in {folder}" if found else f"no packages for S3, or older ones, in {folder}"
-    return Check("packages for S3", found, detail, "Run `make s3`: it fetches them.")
+    return Requirement("packages for S3", found, detail, "Run `make s3`: it fetches them.")
 
 
-def check_store(settings: Settings) -> Check:
+def check_store(settings: Settings) -> Requirement:
     """Whether the store answers, and lets this user list what is in its home."""
     try:
         documents.names(settings.home)
     except BraidError as error:
         fix = "Mend that, AWS_REGION, AWS_ENDPOINT_URL or the keys in AWS's variables."
-        return Check("store", False, str(error), fix)
+        return Requirement("store", False, str(error), fix)
     where = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_REGION") or "its default region"
-    return Check("store", True, f"{settings.home} can be listed at {where}")
+    return Requirement("store", True, f"{settings.home} can be listed at {where}")
 
 
-def check_own_kafka(settings: Settings) -> Check:
+def check_own_kafka(settings: Settings) -> Requirement:
     """A cluster that Braid does not run: whether it answers, and lets this user in."""
     from kafka import KafkaAdminClient
 
@@ -117,15 +117,15 @@ def check_own_kafka(settings: Settings) -> Check:
         with client(settings, KafkaAdminClient, KAFKA_TIMEOUT_MS) as admin:
             found = admin.describe_cluster()["cluster_id"]
     except BraidError as error:
-        return Check(
+        return Requirement(
             "broker", False, str(error), "Mend that, or unset BRAID_KAFKA_BOOTSTRAP for the embedded broker."
         )
     who = f" to user {settings.kafka_user!r}" if settings.kafka_user else ""
     how = settings.kafka_security
-    return Check("broker", True, f"cluster {found} answers{who} on {settings.bootstrap} ({how})")
+    return Requirement("broker", True, f"cluster {found} answers{who} on {settings.bootstrap} ({how})")
 
 
-def check_master(settings: Settings) -> list[Check]:
+def check_master(settings: Settings) -> list[Requirement]:
     """Of a cluster: whether its master answers. Whether it lets an application in is asked by each one that starts."""
     if not spark_cluster.is_cluster(settings):
         return []
@@ -133,29 +133,32 @@ def check_master(settings: Settings) -> list[Check]:
         spark_cluster.require_master(settings)
     except BraidError as error:
         fix = "Run `braid cluster start`, mend BRAID_SPARK_MASTER, or unset it."
-        return [Check("spark", False, str(error), fix)]
-    return [Check("spark", True, f"a master answers on {settings.spark_master}")]
+        return [Requirement("spark", False, str(error), fix)]
+    return [Requirement("spark", True, f"a master answers on {settings.spark_master}")]
 
 
-def check_broker(settings: Settings) -> list[Check]:
+def check_broker(settings: Settings) -> list[Requirement]:
     if not settings.uses_embedded_broker:
         return [check_own_kafka(settings)]
     if not settings.home_is_local:
         found = "none: the embedded one needs a BRAID_HOME on this machine, and BRAID_KAFKA_BOOTSTRAP names no other"
-        return [Check("broker", True, found)]
+        return [Requirement("broker", True, found)]
     cluster = embedded_cluster(settings)
     present = brokers.status(cluster)
     if present.running:
         fix = "Run `braid broker stop`, then `braid broker start`."
         pids = ", ".join(str(node.pid) for node in present.nodes if node.pid)
         detail = f"embedded, process {pids} on {present.bootstrap}"
-        return [Check("ports", True, "held by the broker"), Check("broker", present.answers, detail, fix)]
+        return [
+            Requirement("ports", True, "held by the broker"),
+            Requirement("broker", present.answers, detail, fix),
+        ]
     ports = [port for node in cluster.nodes for port in (node.port, node.controller_port)]
-    taken = [str(port) for port in ports if embedded.port_is_taken(port)]
+    taken = [str(port) for port in ports if port_is_taken(port)]
     free = f"{', '.join(map(str, ports[:-1]))} and {ports[-1]} are free"
     found = f"{', '.join(taken)} taken by another process" if taken else free
     fix = "Stop the process that holds the port, or set BRAID_KAFKA_PORT and BRAID_KAFKA_CONTROLLER_PORT."
     return [
-        Check("ports", not taken, found, fix),
-        Check("broker", not taken, "embedded, not running (`braid broker start` starts it)", fix),
+        Requirement("ports", not taken, found, fix),
+        Requirement("broker", not taken, "embedded, not running (`braid broker start` starts it)", fix),
     ]

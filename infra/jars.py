@@ -13,12 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from braid.runtime.installation import (
-    OWN_JAR,
-    jars,
-    jars_dir,
-    optional_dir,
-)
+from braid.runtime.installation import OWN_JAR, jars, jars_dir, optional_dir
 from infra.preflight import java_command
 
 DELTA_VERSION = "4.0.0"

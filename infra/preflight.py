@@ -17,7 +17,7 @@ JAVA_MAJORS = (17, 21)
 FREE_GIB = 4
 
 
-class Check(NamedTuple):
+class Requirement(NamedTuple):
     """One requirement: whether it holds, what was found, and how to mend it."""
 
     name: str
@@ -26,15 +26,17 @@ class Check(NamedTuple):
     fix: str = ""
 
 
-def check_python(version: "tuple[int, ...]" = tuple(sys.version_info[:3])) -> Check:
+def check_python(version: "tuple[int, ...]" = tuple(sys.version_info[:3])) -> Requirement:
     found = ".".join(map(str, version))
     wanted = ".".join(map(str, PYTHON))
     fix = f"Install Python {wanted} or newer and run `make PYTHON=/path/to/python3 ...`."
     if tuple(version) < PYTHON:
-        return Check("python", False, f"Python {found} is too old", fix)
+        return Requirement("python", False, f"Python {found} is too old", fix)
     if importlib.util.find_spec("ensurepip") is None:
-        return Check("python", False, f"Python {found} lacks venv", "Debian: `apt-get install python3-venv`.")
-    return Check("python", True, f"Python {found}", fix)
+        return Requirement(
+            "python", False, f"Python {found} lacks venv", "Debian: `apt-get install python3-venv`."
+        )
+    return Requirement("python", True, f"Python {found}", fix)
 
 
 def java_command(environment: "dict[str, str] | None" = None) -> str:
@@ -50,44 +52,44 @@ def java_major(version_text: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def check_java(environment: "dict[str, str] | None" = None) -> Check:
+def check_java(environment: "dict[str, str] | None" = None) -> Requirement:
     environment = dict(os.environ) if environment is None else environment
     command = java_command(environment)
     where = f"JAVA_HOME={environment['JAVA_HOME']}" if environment.get("JAVA_HOME") else "PATH"
     fix = "Install a JDK 17 (Debian: `apt-get install openjdk-17-jdk-headless`) and point JAVA_HOME at it."
     if shutil.which(command, path=environment.get("PATH")) is None:
-        return Check("java", False, f"no java found through {where} (looked for {command})", fix)
+        return Requirement("java", False, f"no java found through {where} (looked for {command})", fix)
     try:
         answer = subprocess.run(
             [command, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Check("java", False, f"{command} does not run: {error}", fix)
+        return Requirement("java", False, f"{command} does not run: {error}", fix)
     major = java_major(answer.stderr + answer.stdout)
     if major not in JAVA_MAJORS:
         found = f"Java {major}" if major else "a Java of unknown version"
-        return Check("java", False, f"{found} found through {where}, but Spark needs 17 (or 21)", fix)
-    return Check("java", True, f"Java {major} through {where}", fix)
+        return Requirement("java", False, f"{found} found through {where}, but Spark needs 17 (or 21)", fix)
+    return Requirement("java", True, f"Java {major} through {where}", fix)
 
 
-def check_compiler(environment: "dict[str, str] | None" = None) -> Check:
+def check_compiler(environment: "dict[str, str] | None" = None) -> Requirement:
     """Set-up compiles Braid's own classes; what runs them later can be a runtime alone."""
     environment = dict(os.environ) if environment is None else environment
     asked = [java_command(environment), "--describe-module", "jdk.compiler"]
     answer = subprocess.run(asked, capture_output=True, env=environment, timeout=60, check=False)
     fix = "Install a JDK 17 (Debian: `apt-get install openjdk-17-jdk-headless`) and point JAVA_HOME at it."
     if answer.returncode != 0:
-        return Check("compiler", False, "this Java is a runtime without a compiler", fix)
-    return Check("compiler", True, "a JDK with its compiler", fix)
+        return Requirement("compiler", False, "this Java is a runtime without a compiler", fix)
+    return Requirement("compiler", True, "a JDK with its compiler", fix)
 
 
-def check_disk(path: str = ".", needed_gib: float = FREE_GIB) -> Check:
+def check_disk(path: str = ".", needed_gib: float = FREE_GIB) -> Requirement:
     existing = os.path.abspath(path)
     while not os.path.exists(existing):
         existing = os.path.dirname(existing)
     free = shutil.disk_usage(existing).free / 2**30
     detail = f"{free:.1f} GiB free at {existing} (needs {needed_gib:g})"
-    return Check(
+    return Requirement(
         "disk", free >= needed_gib, detail, "Free some disk space, or clone Braid onto a larger disk."
     )
 

@@ -4,22 +4,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from braid.deploy import store as deployment
 from braid.deploy.plan import PlannedChange
 from braid.deploy.store import deploy_first
 from braid.errors import CheckFailed
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE, is_alive, read_all
 from speed_layer.jobs.job import utc_now
-from speed_layer.promotion import Verdict, judge, promote
+from speed_layer.promotion import judge, promote
 from speed_layer.stream.replay import Watch, read_history, replay
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Applied:
 class Applier:
     """`spark` is a function: most changes need none."""
 
-    spark: "Callable[[], SparkSession]"
+    spark: Callable[[], SparkSession]
     settings: Settings
     watch: Watch
     stop: threading.Event
@@ -73,8 +71,8 @@ class Applier:
 
     def _promote(self, change: PlannedChange, number: int) -> Applied:
         """That a changed definition gives other numbers is the point; that it differs from the log is a defect."""
-        verdict = judge(self.spark(), self.settings, change.name, number)
-        against_log = Verdict(verdict.version, verdict.active, verdict.parities[:1], verdict.days_lost)
+        case = judge(self.spark(), self.settings, change.name, number)
+        against_log = case.against_log
         if not against_log.holds:
             raise CheckFailed(
                 f"v{number} of view {change.name!r} is not promoted: {'; '.join(against_log.objections())}. The active "
@@ -82,7 +80,7 @@ class Applier:
                 '--accept-differences "..."'
             )
         why = "the definition has changed: " + "; ".join(map(str, change.differences))
-        promote(self.settings, change.name, verdict, self.clock(), why)
+        promote(self.settings, change.name, case, self.clock(), why)
         return Applied(
             change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number
         )

@@ -1,10 +1,13 @@
 """Which version of a view is served: promoted when it proves itself, rolled back in a moment, retired for good."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from braid.compare import comparable_cut, complete_upto, states_of, with_truth, with_version
 from braid.deploy import store as deployment
 from braid.deploy.store import Deployment, Version
 from braid.errors import BraidError, CheckFailed
@@ -12,19 +15,15 @@ from braid.parity import Parity
 from braid.runtime.settings import Settings
 from braid.tables import documents
 from braid.tables.view_tables import ViewTables
-from speed_layer.jobs.only_driver import is_driven
-from speed_layer.parity import compare, days_lost
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from speed_layer.jobs.driver_lock import is_driven
 
 # A running engine looks at the deployments every second, and stops a stream between two micro-batches.
 PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What speaks for a version, and what against it."""
+class PromotionCase:
+    """What speaks for a version and what against it: a comparison with the log, then one with the active version."""
 
     version: int
     active: int | None
@@ -34,6 +33,12 @@ class Verdict:
     @property
     def holds(self) -> bool:
         return not self.days_lost and all(parity.holds for parity in self.parities)
+
+    @property
+    def against_log(self) -> "PromotionCase":
+        """What the log says alone; what a stream makes of every log is no objection then."""
+        against = (parity for parity in self.parities[:1] if not parity.as_streamed)
+        return replace(self, parities=tuple(against))
 
     def objections(self) -> list[str]:
         found = [parity.says() for parity in self.parities if not parity.holds]
@@ -56,29 +61,45 @@ def candidate_of(deployed: Deployment, number: int | None) -> Version:
     return deployed.candidate
 
 
-def judge(spark: "SparkSession", settings: Settings, name: str, number: int | None = None) -> Verdict:
+def judge(spark: SparkSession, settings: Settings, name: str, number: int | None = None) -> PromotionCase:
     """Compares a version, the candidate where none is named, with the log and with the active version."""
     deployed = deployment.load(settings, name)
     version = candidate_of(deployed, number)
     active = deployed.active
-    parities = tuple(compare(spark, settings, version, active))
-    lost = days_lost(spark, settings, version, active)
-    return Verdict(version.number, active.number if active else None, parities, lost)
+    other = active if active is not None and active.number != version.number else None
+    is_readable = other is not None and complete_upto(spark, settings, other) is not None
+    cut = comparable_cut(spark, settings, [version, other] if other and is_readable else [version])
+    parities = [with_truth(spark, settings, version, cut)]
+    if other is not None:
+        parities.append(with_version(spark, settings, version, other, cut))
+    lost = _days_lost(spark, settings, version, other) if other is not None and is_readable else ()
+    return PromotionCase(version.number, active.number if active else None, tuple(parities), lost)
+
+
+def _days_lost(
+    spark: SparkSession, settings: Settings, version: Version, active: Version
+) -> tuple[date, ...]:
+    """Days that the active version serves and a version that was replayed from a later day does not have."""
+    if version.from_day is None or (active.from_day is not None and active.from_day >= version.from_day):
+        return ()
+    states = states_of(spark, settings, active)
+    days = states.where(F.col("day") < F.lit(version.from_day)).select("day").distinct().collect()
+    return tuple(sorted(row.day for row in days))
 
 
 def promote(
-    settings: Settings, name: str, verdict: Verdict, now: datetime, accepted: str | None = None
+    settings: Settings, name: str, case: PromotionCase, now: datetime, accepted: str | None = None
 ) -> Deployment:
     """One atomic change of the pointer. Differences must be accepted, and the reason is kept."""
-    objections = verdict.objections()
+    objections = case.objections()
     if objections and accepted is None:
         raise CheckFailed(
-            f"v{verdict.version} of view {name!r} is not promoted: {'; '.join(objections)}. If that is what you want, "
+            f"v{case.version} of view {name!r} is not promoted: {'; '.join(objections)}. If that is what you want, "
             f'say why: braid kappa promote {name} --accept-differences "..."'
         )
     because = f"{accepted} ({'; '.join(objections)})" if objections else accepted
     with deployment.changing(settings, name) as draft:
-        draft.value = deployment.promoted(draft.value, verdict.version, now, because)
+        draft.value = deployment.promoted(draft.value, case.version, now, because)
     return draft.value
 
 

@@ -1,70 +1,98 @@
-"""What to do when a checkpoint is lost or damaged: a new one that begins exactly where the log ends."""
+"""What to do when a checkpoint is lost or damaged: a new one that begins exactly where the log, or a tail, ends."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from braid.define.source import Source
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from braid import writing
+from braid.define.view import View
 from braid.errors import BraidError
-from braid.log import table as logs
-from braid.log.table import Log
-from braid.tables.commits import Commit, Positions, newest_commit
-from braid.tables.storage import Storage
+from braid.log import contents as logs
+from braid.log.table import INBOX_PARTITION, Log
+from braid.runtime.settings import Settings
+from braid.tables import delta_rs, documents
+from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit
+from braid.tables.view_tables import ViewTables
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
-from speed_layer.jobs.only_driver import only_driver
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from speed_layer.jobs.driver_lock import only_driver, only_undriven
 
 EARLIEST = -2
 
 
 @dataclass(frozen=True)
 class Takeover:
-    """A new checkpoint's right to go on with a log that another one wrote."""
+    """A new checkpoint's right to go on with what another one wrote: a log from places, a tail from a version on."""
 
     replaces: str
-    start: Positions
+    start: Positions = field(default_factory=dict)
+    version: int | None = None
+    # Of a log that does not say who wrote it: its rows are in epochs before this one.
+    epoch: str | None = None
 
 
-def advice(source: Source) -> str:
+@dataclass(frozen=True)
+class Recovery:
+    """What a recovery would do, for people to read before it is done; without a takeover it begins anew."""
+
+    name: str
+    moves: str
+    to: str
+    takeover: Takeover | None
+    says: str
+
+
+def advice(name: str) -> str:
+    """For a source or a view."""
     return (
-        f"`braid recover {source.name}` says how it would begin a new checkpoint at the end of the log, "
-        f"and `braid recover {source.name} --yes` does it."
+        f"`braid recover {name}` says how it would begin a new checkpoint where the data ends, "
+        f"and `braid recover {name} --yes` does it."
     )
 
 
-def takeover(storage: Storage, log: Log) -> Takeover | None:
-    file = _file(log)
-    return Takeover(**json.loads(storage.read(file))) if storage.exists(file) else None
+def takeover_of(checkpoint: str) -> Takeover | None:
+    text = documents.read(_file(checkpoint))
+    return Takeover(**json.loads(text)) if text is not None else None
 
 
 def refuse_lost_checkpoint(
-    log: Log, checkpoint: Checkpoint, last: Commit | None, taken: Takeover | None
+    table: str,
+    owner: str,
+    checkpoint: Checkpoint,
+    last: Commit | TailCommit | None,
+    taken: Takeover | None,
+    has_rows: bool,
+    anew: str,
 ) -> None:
-    """Batch numbers of a new checkpoint start at 0: on a log that has some already they would be skipped, silently."""
+    """Batch numbers of a new checkpoint start at 0: where there are some already they would be skipped, silently.
+
+    The table is the log of a source or the tail of a view; `anew` is what a person does when it is lost itself.
+    """
     query = checkpoint.query_id()
     if last is None:
-        if checkpoint.last_batch() is not None and logs_are_gone(checkpoint):
+        finished = checkpoint.has_finished_a_batch()
+        is_taken_over = taken is not None and taken.epoch is not None and not finished
+        if writing.is_lost(False, has_rows, finished) and not is_taken_over:
+            why = (
+                "no commit that says how far it goes"
+                if has_rows
+                else "no batch, but its checkpoint has finished one"
+            )
             raise BraidError(
-                f"the log of source {log.source.name!r} holds no batch, but its checkpoint has finished "
-                f"{checkpoint.last_batch()}: the table {log.table} was lost or emptied. {advice(log.source)}"
+                f"the {table} of {owner} holds {'rows, and ' * has_rows}{why}: "
+                f"it was lost or emptied, or its commits were cleaned up. {anew}"
             )
         return
-    allowed = {query, taken.replaces if taken else None}
-    if last.query not in allowed:
-        found = f"belongs to another log ({query})" if query else "is gone"
+    if last.query not in {query, taken.replaces if taken else None}:
+        found = f"belongs to another {table} ({query})" if query else "is gone"
         raise BraidError(
-            f"the checkpoint of source {log.source.name!r} at {log.checkpoint} {found}, but the log holds "
-            f"{last.batch + 1} batches: starting anew would count them twice. {advice(log.source)}"
+            f"the checkpoint of {owner} at {checkpoint.folder} {found}, but the {table} holds {last.batch + 1} batches"
+            f": starting anew would count them twice. {checkpoint.mend}"
         )
-
-
-def logs_are_gone(checkpoint: Checkpoint) -> bool:
-    """Whether a batch was finished: a first batch that was only planned leaves no rows behind."""
-    return any(name.isdigit() for name in checkpoint.storage.names(f"{checkpoint.folder}/commits"))
 
 
 def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
@@ -75,24 +103,17 @@ def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
     return {str(p): EARLIEST for p in partitions} | taken.start
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """What a recovery would do, for people to read before it is done."""
-
-    source: str
-    moves: str
-    to: str
-    replaces: str | None
-    start: Positions
-    says: str
-
-
-def plan(spark: "SparkSession", log: Log, now: datetime | None = None) -> Recovery:
-    last = newest_commit(spark, log.table) if logs.exists(spark, log) else None
-    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%S")
-    # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds.
-    start = _next_places(spark, log) | last.end if last else {}
-    ends = sorted(last.end.items()) if last else []
+def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> Recovery:
+    last = newest_commit(log.table) if logs.exists(spark, log) else None
+    # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds, and where no
+    # commit says anything any more it does so for all.
+    places, newest = _next_places(spark, log) if logs.exists(spark, log) else ({}, None)
+    ends = sorted((last.end if last else _of_kafka(places)).items())
+    taken = None
+    if last is not None:
+        taken = Takeover(last.query, places | last.end)
+    elif newest is not None:
+        taken = Takeover("", places, epoch=(newest + log.settings.epoch).isoformat())
     where = (
         ", ".join(f"partition {partition} from {offset}" for partition, offset in ends)
         or "from the beginning"
@@ -103,33 +124,67 @@ def plan(spark: "SparkSession", log: Log, now: datetime | None = None) -> Recove
         f"log is read again. Ids that were remembered are forgotten: a duplicate of an event of the last "
         f"{log.source.dedup_horizon} may be accepted once more."
     )
-    return Recovery(
-        log.source.name,
-        log.checkpoint,
-        f"{log.checkpoint}.lost-{stamp}",
-        last.query if last else None,
-        start,
-        said,
+    return Recovery(log.source.name, log.checkpoint, _aside(log.checkpoint, now), taken, said)
+
+
+def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
+    """Refuses a tail that ends within a commit of the log: no query can be told to begin there."""
+    last = newest_tail_commit(tables.tail)
+    if last is None and (delta_rs.has_rows(tables.tail) or delta_rs.throughs(tables.base)):
+        raise BraidError(
+            f"the tail of view {view.name!r} does not say how far it has read the log, and there are rows already: to "
+            f"begin anew would count them twice. `braid kappa replay {view.name}` builds the view anew from the "
+            "log, beside this one."
+        )
+    if last is not None and not last.position.is_between_commits:
+        raise BraidError(
+            f"the tail of view {view.name!r} ends in the middle of what its stream was reading (commit "
+            f"{last.position.version} of the log), and no new checkpoint can begin there: `braid kappa replay "
+            f"{view.name}` builds the view anew from the log, beside this one."
+        )
+    where = f"from commit {last.position.version} of the log" if last else "from the beginning of the log"
+    said = (
+        f"The checkpoint {tables.checkpoint} is moved aside (nothing is deleted), and the next `braid stream` goes on "
+        f"{where}. No event is lost and none is counted again."
     )
+    taken = Takeover(last.query, version=last.position.version) if last else None
+    return Recovery(view.name, tables.checkpoint, _aside(tables.checkpoint, now), taken, said)
 
 
-def recover(spark: "SparkSession", log: Log, planned: Recovery) -> None:
+def recover(spark: SparkSession, settings: Settings, job: str, planned: Recovery) -> None:
     """Each step may be repeated: a crash in between leaves a plan that can be made again."""
-    storage = Storage(spark)
-    with only_driver(spark, log.settings, f"ingest-{log.source.name}"):
-        if planned.replaces is not None:
-            taken = {"replaces": planned.replaces, "start": planned.start}
-            storage.write(_file(log), json.dumps(taken))
-        if storage.exists(planned.moves):
-            storage.move(planned.moves, planned.to)
+    with only_driver(spark, settings, job):
+        if planned.takeover is not None:
+            documents.write(_file(planned.moves), json.dumps(asdict(planned.takeover)))
+        if documents.exists(planned.moves):
+            documents.move_folder(planned.moves, planned.to)
 
 
-def _file(log: Log) -> str:
-    return f"{log.checkpoint}.takeover.json"
+def _file(checkpoint: str) -> str:
+    return f"{checkpoint}.takeover.json"
 
 
-def _next_places(spark: "SparkSession", log: Log) -> Positions:
-    from pyspark.sql import functions as F
+def _aside(checkpoint: str, now: datetime | None) -> str:
+    return f"{checkpoint}.lost-{now or datetime.now(UTC):%Y%m%dT%H%M%S}"
 
-    rows = logs.read(spark, log).groupBy("_partition").agg((F.max("_offset") + 1).alias("next"))
-    return {str(row._partition): row.next for row in rows.collect()}
+
+def _next_places(spark: SparkSession, log: Log) -> tuple[Positions, datetime | None]:
+    """Behind the last place of each partition, and the newest epoch, as the log's own rows say."""
+    last = (F.max("_offset") + 1).alias("next"), F.unix_micros(F.max("_epoch")).alias("epoch")
+    rows = logs.read(spark, log).groupBy("_partition").agg(*last).collect()
+    newest = max((row.epoch for row in rows), default=None)
+    epoch = datetime.fromtimestamp(newest / 1_000_000, UTC) if newest is not None else None
+    return {str(row._partition): row.next for row in rows}, epoch
+
+
+def _of_kafka(places: Positions) -> Positions:
+    return {place: offset for place, offset in places.items() if int(place) != INBOX_PARTITION}
+
+
+def keep_word(
+    settings: Settings, job: str, table: str, newest: Callable[[str], Commit | TailCommit | None]
+) -> None:
+    """Before others commit to a table whose writer does not run: its own commits are cleaned up one day."""
+    with only_undriven(settings, job) as alone:
+        if alone and (last := newest(table)) is not None:
+            keep(table, last)

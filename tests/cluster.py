@@ -9,7 +9,6 @@ import psutil
 
 from infra.cluster import service as local
 from infra.cluster.files import LocalCluster
-from infra.cluster.processes import leaders, ours
 from tests.conftest import free_port
 
 
@@ -25,8 +24,10 @@ def running_cluster(folder: Path, secret: str = "", **asked: Any) -> Iterator[Lo
 
 def executors(cluster: LocalCluster) -> list[psutil.Process]:
     """What workers have started for applications."""
-    parts = leaders(cluster).values()
-    return [process for process, _ in ours(cluster) if process.pid not in parts and is_executor(process)]
+    parts = cluster.leaders().values()
+    return [
+        process for process, _ in cluster.processes() if process.pid not in parts and is_executor(process)
+    ]
 
 
 def is_executor(process: psutil.Process) -> bool:
@@ -37,7 +38,7 @@ def is_executor(process: psutil.Process) -> bool:
 
 
 def worker(cluster: LocalCluster, part: str = "worker-1") -> psutil.Process:
-    return psutil.Process(leaders(cluster)[part])
+    return psutil.Process(cluster.leaders()[part])
 
 
 def environment(cluster: LocalCluster, **more: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from braid.log.table import Log
+from speed_layer import recovery
 from speed_layer.ingest.job import ingest
 
 
@@ -22,3 +23,9 @@ def ids(spark: Any, log: Log) -> list[str]:
 
 def run(spark: Any, log: Log, **options: Any) -> None:
     ingest(spark, [log.source], log.settings, once=True, **options)
+
+
+def recover(spark: Any, log: Log) -> None:
+    """What `braid recover SOURCE --yes` does."""
+    planned = recovery.plan_source(spark, log)
+    recovery.recover(spark, log.settings, f"ingest-{log.source.name}", planned)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import psutil
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -63,7 +62,7 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
     ]
     embedded.storage_tool("format", "-t", embedded.new_cluster_id(), "-c", str(node.config), *scram)
     try:
-        embedded.wait_until_it_answers(node, psutil.Process(embedded.spawn(node).pid))
+        embedded.wait_until_it_answers(node, {"broker": embedded.spawn(node)})
         yield Secured(folder, node.bootstrap, ports)
     finally:
         embedded.stop(node)

@@ -40,6 +40,7 @@ class Event:
     n: int | None
     epoch: datetime
     late: int = 0
+    flag: bool | None = None
 
     @property
     def day(self) -> date:
@@ -162,7 +163,7 @@ class Tables:
         bounds = ("first", "last") if isinstance(self.view.window, Session) else ("pane",)
         schema = pa.schema(
             {more: INSTANT, "day": pa.date32()} | dict.fromkeys(bounds, INSTANT) | {"_late": pa.int64()}
-            | dict.fromkeys(self.view.keys, pa.string())
+            | {key: pa.bool_() if key == "flag" else pa.string() for key in self.view.keys}
             | {"count": pa.int64(), "sum_n": pa.decimal128(38, 0), "max_n": pa.int64()}
         )  # fmt: skip
         return pa.Table.from_pylist(rows, schema)

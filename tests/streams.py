@@ -1,16 +1,18 @@
-"""A log that a test writes commit by commit, as ingest does, with the epochs that it wants."""
+"""A log that a test writes commit by commit, as ingest does, and views of it."""
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid.define.view import View
-from braid.log import table as logs
+from braid import Source, View, approx_distinct, count, quantile, session, sliding, stddev, sum_
+from braid.log import contents as logs
 from braid.log.events import log_schema
 from braid.log.table import Log
-from braid.merge.spark import recomputed_states, served_states
+from braid.merge.spark import served_states
+from braid.recompute import truth
 from braid.runtime.frames import no_rows
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
@@ -19,6 +21,20 @@ from speed_layer.jobs.engine import stream
 
 MINUTE = timedelta(minutes=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+requests = Source(
+    name="requests", kafka_topic="requests",
+    schema="id string, time timestamp, host string, url string, bytes bigint",
+    event_time="time", event_id="id", timezone="America/New_York",
+)  # fmt: skip
+traffic = View(
+    name="traffic", source=requests, keys=("url",), window=sliding("5 minutes", every="1 minute"),
+    where="bytes < 900",
+    measures={"hits": count(), "bytes": sum_("bytes"), "hosts": approx_distinct("host"), "spread": stddev("bytes")},
+)  # fmt: skip
+visits = View(
+    name="visits", source=requests, keys=("host",), window=session(gap="5 minutes"),
+    measures={"bytes": sum_("bytes"), "p95": quantile("bytes", 0.95)},
+)  # fmt: skip
 
 
 @dataclass
@@ -90,4 +106,21 @@ def served(spark: Any, view: View, tables: ViewTables, cut: datetime | None = No
 
 def recomputed(spark: Any, view: View, settings: Settings, cut: datetime | None = None) -> Counter[Any]:
     """What the log says, in one go."""
-    return rows_of(view, recomputed_states(spark, view, Log(view.source, settings), cut))
+    return rows_of(view, truth(spark, settings, view, cut))
+
+
+def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dict[str, Any]]:
+    """Events around a minute after noon, many of them late, some of another day and some without a url."""
+    chance = random.Random(f"{minute} {seed}")
+    return [
+        {
+            "id": f"{minute}-{seed}-{n}",
+            "time": NOON
+            + minute * MINUTE
+            - timedelta(seconds=chance.choice([1, 10, 100]) * chance.randrange(spread)),
+            "host": f"h{chance.randrange(6)}",
+            "url": chance.choice(["/", "/a", None]),
+            "bytes": chance.randrange(1000),
+        }
+        for n in range(number)
+    ]

@@ -1,128 +1,121 @@
-"""The Data Docs: a static site of what the gates said, one page for each audited day, that loads nothing from afar."""
+"""The Data Docs: a static site of what the gates said last of each day, made from the days' records."""
 
-import fcntl
 import hashlib
 import json
-import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from html import escape
-from itertools import groupby
+from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from batch_layer.gates.data_docs_style import STYLE
-from batch_layer.gates.values import Verdict
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from batch_layer import days as records
+from batch_layer.days import Gate
+from braid.deploy import store as deployment
+from braid.runtime.lock import locked
 from braid.runtime.settings import Settings
 from braid.tables import documents
+from braid.tables.view_tables import ViewTables
 
-# Of each suite: days that failed first, then those that were audited last. The days' own records keep all verdicts.
+# Of each suite: days that failed first, then those with the newest cut. The days' own records keep all verdicts.
 KEPT = 90
-
-_HEAD = f'<meta charset="UTF-8"><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-# The page as Great Expectations renders it fetches scripts, styles and a picture from six hosts, tells one of them
-# the project's id, and links to pages of a site that is not built here.
-_REPLACED = tuple(
-    (re.compile(pattern, re.DOTALL), replacement)
-    for pattern, replacement in (
-        (r"<script.*?</script>|<style.*?</style>|<link\b[^>]*>|<img\b[^>]*>|<footer>.*?</footer>", ""),
-        (r'<a href="[^"]*expectations/[^"]*"\s*>(.*?)</a>', r"\1"),
-        (r'href="[./]*index\.html"', 'href="../../index.html"'),
-        (r"<head>.*?</head>", f"<head><title>Data Docs</title>{_HEAD}</head>"),
-    )
-)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was judged, and how."""
+    """What the gate of a source or a view, its suite, said of a day last."""
 
     suite: str
     day: date
-    cut: datetime
-    verdict: Verdict
+    gate: Gate
+
+    @property
+    def page(self) -> str:
+        return f"{_folder(self.suite)}/{self.day}"
 
 
-def keep(settings: Settings, audit: Audit, validation: dict[str, Any], page: str) -> None:
-    """Stores the result of an audit and its page, in the place of what was said of that day before."""
-    folder = f"{site(settings)}/{_folder(audit.suite)}/{audit.day.isoformat()}"
-    result = {
-        "suite": audit.suite,
-        "day": audit.day.isoformat(),
-        "cut": audit.cut.isoformat(),
-        "at": datetime.now(UTC).isoformat(),
-        "verdict": audit.verdict.to_json(),
-        "validation": validation,
-    }
-    for pattern, replacement in _REPLACED:
-        page = pattern.sub(replacement, page)
-    with _alone(settings):
-        documents.write(f"{folder}/index.html", page)
-        documents.write(f"{folder}/result.json", json.dumps(result, indent=1) + "\n")
+def keep(settings: Settings, suite: str, validation: Mapping[str, Any] | None) -> None:
+    """Stores what Great Expectations said of all days that were judged together, in the place of what was there."""
+    if validation is not None:
+        text = json.dumps({**validation, "suite_name": suite}, indent=1) + "\n"
+        documents.write(f"{site(settings)}/{_folder(suite)}/validation.json", text)
 
 
-def build(settings: Settings) -> str:
-    """Writes the index of all audited days, and removes pages that are no longer kept; the path of index.html."""
+def build(settings: Settings, all_days: bool = True) -> str:
+    """Writes the index, and pages of days: of all that are kept, or of those that failed. The path of the index.
+
+    A run writes the pages of the days that failed; the others are made when somebody asks for the site.
+    """
     root = site(settings)
     with _alone(settings):
-        results = []
-        for _, of_suite in groupby(_results(root), key=lambda result: result["suite"]):
-            ordered = _failed_first(of_suite)
-            results += ordered[:KEPT]
-            for result in ordered[KEPT:]:
-                documents.remove_folder(f"{root}/{_page(result)}")
-        documents.write(f"{root}/index.html", _index(_failed_first(results)))
+        pages: set[str] = set()
+        audits = []
+        for suite, gates in _recorded(settings).items():
+            kept = _failed_first([Audit(suite, day, gate) for day, gate in gates.items()])[:KEPT]
+            audits += kept
+            pages |= _write_pages(root, suite, kept, all_days)
+        ordered = _failed_first(audits)
+        documents.write(f"{root}/index.html", _render("index.html", audits=ordered, pages=pages))
     return f"{root}/index.html"
-
-
-def _failed_first(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    newest_first = sorted(results, key=lambda result: result["at"], reverse=True)
-    return sorted(newest_first, key=lambda result: result["verdict"]["passed"])
-
-
-def _index(results: list[dict[str, Any]]) -> str:
-    rows = "".join(map(_row, results)) or '<tr><td colspan="5">No day has been audited yet.</td></tr>'
-    names = ("", "day", "of", "up to the cut", "what the gates said")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return (
-        f"<!DOCTYPE html><html><head><title>Data Docs</title>{_HEAD}</head><body><h1>Data Docs</h1>"
-        "<p>What the quality gates said of each day, when it was audited last.</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></body></html>\n"
-    )
-
-
-def _row(result: dict[str, Any]) -> str:
-    verdict = Verdict.from_json(result["verdict"])
-    mark = "fa-check-circle" if verdict.passed else "fa-times"
-    return (
-        f'<tr><td><i class="{mark}"></i></td><td><a href="{_page(result)}/index.html">{escape(result["day"])}</a></td>'
-        f"<td>{escape(result['suite'])}</td><td>{escape(result['cut'])}</td><td>{escape(verdict.says())}</td></tr>"
-    )
-
-
-def _results(root: str) -> Iterator[dict[str, Any]]:
-    for suite in documents.names(root):
-        if not suite.endswith(".html"):
-            for day in documents.names(f"{root}/{suite}"):
-                text = documents.read(f"{root}/{suite}/{day}/result.json")
-                if text is not None:
-                    yield json.loads(text)
-
-
-def _page(result: dict[str, Any]) -> str:
-    return f"{_folder(result['suite'])}/{result['day']}"
-
-
-def _folder(suite: str) -> str:
-    return suite.replace(" ", "-")
 
 
 def site(settings: Settings) -> str:
     """Where the site is, once there is one."""
     return settings.location("quality", "data_docs")
+
+
+def _recorded(settings: Settings) -> dict[str, Mapping[date, Gate]]:
+    """Suite -> day -> its gate, of all sources and of the active versions of all views."""
+    found: dict[str, Mapping[date, Gate]] = {
+        f"source {name}": records.read_gates(settings, name)
+        for name in documents.names(settings.location("batch", "gates"))
+    }
+    for name in documents.names(settings.location("views")):
+        if active := deployment.load(settings, name).active:
+            known = records.read_days(ViewTables(settings, name, active.number))
+            found[f"view {name}"] = {day: one.gate for day, one in known.items() if one.gate is not None}
+    return found
+
+
+def _failed_first(audits: list[Audit]) -> list[Audit]:
+    newest_first = sorted(audits, key=lambda audit: (audit.gate.cut, audit.day), reverse=True)
+    return sorted(newest_first, key=lambda audit: audit.gate.verdict.passed)
+
+
+def _write_pages(root: str, suite: str, kept: list[Audit], all_days: bool) -> set[str]:
+    """A page that is there is brought up to date, and one of a day that is no longer kept is removed."""
+    folder = f"{root}/{_folder(suite)}"
+    there = {name for name in documents.names(folder) if not name.endswith(".json")}
+    for name in there - {audit.day.isoformat() for audit in kept}:
+        documents.remove_folder(f"{folder}/{name}")
+    written = {
+        audit.page: audit
+        for audit in kept
+        if all_days or not audit.gate.verdict.passed or audit.day.isoformat() in there
+    }
+    for page, audit in written.items():
+        documents.write(f"{root}/{page}/index.html", _render("day.html", audit=audit))
+    return set(written)
+
+
+def _render(template: str, **values: Any) -> str:
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("batch_layer.gates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+
+
+def _folder(suite: str) -> str:
+    return suite.replace(" ", "-")
 
 
 @contextmanager
@@ -133,7 +126,5 @@ def _alone(settings: Settings) -> Iterator[None]:
     else:
         known_as = hashlib.sha256(settings.home.encode()).hexdigest()[:12]
         file = Path(tempfile.gettempdir()) / f"braid-quality-{known_as}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(file):
         yield

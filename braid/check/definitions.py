@@ -1,6 +1,10 @@
 """Compiles every definition with Spark's own analyser, before a stream does: `braid check`."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from braid.check.lookups import lookup_problems
 from braid.check.samples import probe_events
@@ -12,18 +16,8 @@ from braid.define.schema import quote
 from braid.define.source import EPOCH_FORMATS, Source
 from braid.define.view import View, not_comparable
 from braid.errors import BraidError
-from braid.log.events import (
-    BaseOf,
-    as_one,
-    first_line,
-    log_schema,
-    read_lookup,
-    types_of,
-    view_events,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from braid.log.events import BaseOf, as_one, first_line, log_schema, read_lookup, types_of, view_events
+from braid.states.spark import prepare, present
 
 _COMPILE_FIX = "mend the SQL; `braid show` lists the columns"
 _RUN_FIX = "one such event would stop the stream: use a function that gives null instead, or mend the pattern"
@@ -39,14 +33,14 @@ class Problem(NamedTuple):
     fix: str
 
 
-def check(spark: "SparkSession", definitions: Definitions) -> list[Problem]:
+def check(spark: SparkSession, definitions: Definitions) -> list[Problem]:
     """All problems of all definitions; none means that every stream and batch job compiles."""
     sources = [problem for source in definitions.sources.values() for problem in check_source(spark, source)]
     views = [problem for view in definitions.views.values() for problem in check_view(spark, view)]
     return sources + views
 
 
-def check_source(spark: "SparkSession", source: Source) -> list[Problem]:
+def check_source(spark: SparkSession, source: Source) -> list[Problem]:
     events, owner = probe_events(spark, source), f"source {source.name!r}"
     problems = [
         Problem(owner, f"rule {rule!r}", sql, *wrong)
@@ -67,7 +61,7 @@ def check_source(spark: "SparkSession", source: Source) -> list[Problem]:
     return problems
 
 
-def check_view(spark: "SparkSession", view: View) -> list[Problem]:
+def check_view(spark: SparkSession, view: View) -> list[Problem]:
     """The view's SQL, one part after the other, so that each problem is reported once and at its place."""
     steps = _Steps(spark, view)
     for lookup in view.enrich:
@@ -84,13 +78,10 @@ def check_view(spark: "SparkSession", view: View) -> list[Problem]:
     return steps.problems
 
 
-def compiled_states(spark: "SparkSession", view: View) -> "DataFrame":
+def compiled_states(spark: SparkSession, view: View) -> DataFrame:
     """What the view computes from an empty log: its schema and its plan are those of the real thing."""
-    from pyspark.errors import PySparkException
 
-    from braid.states.spark import prepare
-
-    def table_of(lookup: Lookup) -> "DataFrame":
+    def table_of(lookup: Lookup) -> DataFrame:
         return read_lookup(spark, lookup, empty_base(spark))
 
     log = spark.createDataFrame([], log_schema(view.source))
@@ -105,15 +96,13 @@ def compiled_states(spark: "SparkSession", view: View) -> "DataFrame":
 class _Steps:
     """The made-up events as they pass through a view, and what went wrong on the way."""
 
-    def __init__(self, spark: "SparkSession", view: View) -> None:
+    def __init__(self, spark: SparkSession, view: View) -> None:
         self.spark, self.view = spark, view
         self.problems: list[Problem] = []
         self.failed: set[str] = set()
         self.events = probe_events(spark, view.source)
 
     def enrich(self, lookup: Lookup) -> None:
-        from pyspark.sql import functions as F
-
         blamed = self.failed.intersection(lookup.keys)
         found = [] if blamed else list(lookup_problems(lookup, self._table_of, types_of(self.events)))
         for message, fix in found:
@@ -162,7 +151,7 @@ class _Steps:
         except BraidError as error:
             self._report("states", None, str(error), "simplify the view until it compiles")
 
-    def _table_of(self, lookup: Lookup) -> "DataFrame":
+    def _table_of(self, lookup: Lookup) -> DataFrame:
         return read_lookup(self.spark, lookup, empty_base(self.spark))
 
     def _try(self, part: str, sql: str, condition: bool = False, array: bool = False) -> bool:
@@ -185,11 +174,9 @@ class _Steps:
 
 
 def _trial(
-    events: "DataFrame", sql: str, condition: bool = False, array: bool = False
+    events: DataFrame, sql: str, condition: bool = False, array: bool = False
 ) -> tuple[str, str] | None:
     """What is wrong with the SQL on these events, and the fix; None when nothing is."""
-    from pyspark.errors import PySparkException
-
     try:
         tried = events.selectExpr("*", f"{as_one(sql)} as _tried").select("_tried")
     except PySparkException as error:
@@ -208,8 +195,6 @@ def _trial(
     return None
 
 
-def empty_base(spark: "SparkSession") -> BaseOf:
+def empty_base(spark: SparkSession) -> BaseOf:
     """Stands for the base of a looked-up view: its keys and numbers with their types, and no rows."""
-    from braid.states.spark import present
-
     return lambda view: present(view, compiled_states(spark, view))

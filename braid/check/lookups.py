@@ -1,7 +1,10 @@
 """Checks the table behind a lookup: that it is there, has the columns, and has one row for each key."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from braid.define.lookup import Lookup
 from braid.define.names import suggest
@@ -9,18 +12,13 @@ from braid.define.schema import INTEGERS, quote
 from braid.errors import BraidError
 from braid.log.events import first_line, one_row_per_key, types_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _EXAMPLES = 3
 
 
 def lookup_problems(
-    lookup: Lookup, read: Callable[[Lookup], "DataFrame"], event_types: dict[str, str]
+    lookup: Lookup, read: Callable[[Lookup], DataFrame], event_types: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
     """(message, fix) for each thing that is wrong with the table."""
-    from pyspark.errors import PySparkException
-
     try:
         table = read(lookup)
     except BraidError as error:
@@ -48,10 +46,8 @@ def lookup_problems(
         yield f"keys that the table has several times: {shown}", fix
 
 
-def _repeated_keys(lookup: Lookup, table: "DataFrame", event_types: dict[str, str]) -> list[str]:
+def _repeated_keys(lookup: Lookup, table: DataFrame, event_types: dict[str, str]) -> list[str]:
     """Examples of keys that occur more than once, as the event would write them."""
-    from pyspark.sql import functions as F
-
     one_row_per_key(lookup, table, event_types)
     if lookup.view is not None:
         return []

@@ -1,17 +1,9 @@
 """A few made-up events per source, on which SQL is run before real ones meet it."""
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame, SparkSession
 
-from braid.define.schema import (
-    FLOATS,
-    INTEGERS,
-    is_decimal,
-    quote,
-)
+from braid.define.schema import FLOATS, INTEGERS, is_decimal, quote
 from braid.define.source import Source
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _ROWS = 4
 _NUMBERS = ("0", "1", "404")
@@ -24,7 +16,7 @@ _VALUES = {
 _TIMES = ("'1970-01-01 00:00:00'", "'2000-02-29 12:30:00'", "'2024-12-31 23:59:59.999'")
 
 
-def probe_events(spark: "SparkSession", source: Source) -> "DataFrame":
+def probe_events(spark: SparkSession, source: Source) -> DataFrame:
     """Events of nulls, of empty values, of ordinary and of odd ones.
 
     They are literals, so Spark computes them in the driver while it plans: no job runs, and an error is not logged

@@ -14,7 +14,7 @@ COMMANDS = (
     "platform.cluster",
     "definitions",
     "produce",
-    "speed.ingest",
+    "speed.log",
     "speed.stream",
     "speed.plan",
     "speed.kappa",

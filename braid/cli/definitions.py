@@ -6,14 +6,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.define.durations import format_duration
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.define.loading import Definitions, load_definitions
 from braid.define.lookup import Lookup
 from braid.define.view import View
 from braid.define.windows import Fixed, Session, Window
-from braid.errors import CheckFailed
 from braid.runtime.settings import current_settings
 from braid.states import state_columns
 
@@ -51,11 +50,7 @@ def check(json: Json = False) -> None:
         )
         console.print(f"checked; {counts}", highlight=False)
     if problems:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed(f"{len(problems)} problems found; each is shown with its fix.")
-        )
+        raise failed(json, f"{len(problems)} problems found; each is shown with its fix.")
 
 
 def views(json: Json = False) -> None:

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from braid.errors import CheckFailed
 
 console = Console()
 errors = Console(stderr=True)
@@ -27,6 +30,40 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     console.print(table)
+
+
+def print_values(title: str, values: Sequence[Any]) -> None:
+    """A table of dataclasses, one a row; nothing for none."""
+    if values:
+        columns = [field.name for field in fields(values[0])]
+        print_table(title, columns, ([getattr(value, column) for column in columns] for value in values))
+
+
+def print_service(title: str, service: Any, json: bool, incomplete: str) -> None:
+    """What is known of a service on this machine; it fails, and says so, where that is not all that should run."""
+    if json:
+        print_json(service.as_dict())
+    else:
+        shown = ((name, _listed(value)) for name, value in service.as_dict().items())
+        print_table(title, ("what", "value"), shown)
+    if not service.healthy:
+        raise failed(json, incomplete)
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{part} {pid or 'not running'}" for part, pid in value.items())
+    return escape("\n".join(value) if isinstance(value, tuple) else str(value))
+
+
+def say(text: str) -> None:
+    """A sentence as it is: not coloured, not broken where the terminal ends."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def failed(json: bool, message: str) -> Exception:
+    """To be raised by a check that does not hold, for exit code 1; JSON has said already what is wrong."""
+    return typer.Exit(1) if json else CheckFailed(message)
 
 
 def print_error(message: str) -> None:

@@ -9,25 +9,17 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from braid.cli.output import Json, console, errors, print_json
+from braid.cli.output import Json, errors, print_json, say
 from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.produce.arguments import check_sending, parse_delimiter, parse_renames, parse_start
 from braid.produce.clf import replay_clf
-from braid.produce.outlet import FileOutlet, OnAck, Outlet
-from braid.produce.replay import Replay, replay
-from braid.produce.run import Plan, Summary, run
-from braid.produce.sender import kafka_outlet
+from braid.produce.outlet import FileOutlet, OnAck, Outlet, kafka_outlet
+from braid.produce.replay import Replay, parse_delimiter, parse_renames, replay
+from braid.produce.run import Production, Summary, check_sending, run
 from braid.produce.truth import require_writable
-from braid.produce.weblog.scenario import (
-    START,
-    TOPIC,
-    ZONE,
-    Weblog,
-    weblog,
-)
+from braid.produce.weblog.scenario import START, TOPIC, ZONE, Weblog, parse_start, weblog
 from braid.runtime.settings import current_settings
 
 SCENARIOS = ("weblog",)
@@ -109,13 +101,13 @@ def produce(
         name, path = _the_only(named)
         if name == "clf":
             _refuse(context, _OF_ROWS, "--clf")
-            plan = _clf_plan(path, target)
+            production = _from_clf(path, target)
         else:
             options = Replay(
                 path=path, format="csv" if name == "csv" else "jsonl", source=target, arrival=arrival,
                 renames=parse_renames(renames or ()), id_column=id_column, delimiter=parse_delimiter(delimiter),
             )  # fmt: skip
-            plan = _replay_plan(options)
+            production = _from_replay(options)
     else:
         _refuse(context, _OF_ROWS, "a made-up scenario")
         if scenario not in SCENARIOS:
@@ -128,25 +120,27 @@ def produce(
             duplicates_far=duplicates_far, malformed=malformed, out_of_order=out_of_order,
             timezone=target.timezone if target else ZONE,
         )  # fmt: skip
-        plan = _weblog_plan(made_up)
+        production = _from_weblog(made_up)
     to_topic = topic or (target.kafka_topic if target else None) or TOPIC
-    with _progress(plan.expected) as on_ack:
-        summary = run(plan, _outlet(to, to_topic, partitions), rate=rate, truth_file=truth, on_ack=on_ack)
+    with _progress(production.expected) as on_ack:
+        summary = run(
+            production, _outlet(to, to_topic, partitions), rate=rate, truth_file=truth, on_ack=on_ack
+        )
     _report(summary, str(to) if to else f"topic {to_topic}", truth, json)
     if summary.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _weblog_plan(options: Weblog) -> Plan:
+def _from_weblog(options: Weblog) -> Production:
     origin = {"scenario": "weblog", "options": options.as_dict()}
-    return Plan(weblog(options), origin, options.expected_records, ZoneInfo(options.timezone))
+    return Production(weblog(options), origin, options.expected_records, ZoneInfo(options.timezone))
 
 
-def _clf_plan(path: Path, target: Source | None) -> Plan:
-    return Plan(replay_clf(path), {"file": path.name, "format": "clf"}, None, _zone(target))
+def _from_clf(path: Path, target: Source | None) -> Production:
+    return Production(replay_clf(path), {"file": path.name, "format": "clf"}, None, _zone(target))
 
 
-def _replay_plan(options: Replay) -> Plan:
+def _from_replay(options: Replay) -> Production:
     origin = {
         "file": options.path.name,
         "format": options.format,
@@ -155,7 +149,7 @@ def _replay_plan(options: Replay) -> Plan:
         "map": dict(options.renames),
         "id": options.id_column,
     }
-    return Plan(replay(options, datetime.now(UTC)), origin, None, _zone(options.source))
+    return Production(replay(options, datetime.now(UTC)), origin, None, _zone(options.source))
 
 
 def _zone(target: Source | None) -> ZoneInfo:
@@ -218,14 +212,11 @@ def _report(summary: Summary, where: str, truth: Path | None, json: bool) -> Non
         print_json({"to": where, **summary.as_dict(), "truth": str(truth) if truth else None})
         return
     how = "stopped early: " if summary.interrupted else ""
-    console.print(
+    say(
         f"{how}{summary.acknowledged} records sent to {where} and acknowledged, in {summary.seconds:.1f} s "
-        f"({summary.per_second} a second)",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"({summary.per_second} a second)"
     )
     for kind, count in summary.kinds.items():
-        console.print(f"  {kind}: {count}", highlight=False, markup=False)
+        say(f"  {kind}: {count}")
     if truth:
-        console.print(f"the expected answer is in {truth}", highlight=False, markup=False, soft_wrap=True)
+        say(f"the expected answer is in {truth}")

@@ -4,13 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from braid.define.names import (
-    FrozenMap,
-    require_mapping,
-    require_text,
-    set_field,
-    suggest,
-)
+from braid.define.names import FrozenMap, require_mapping, require_text, set_field, suggest
 from braid.errors import DefinitionError
 
 if TYPE_CHECKING:

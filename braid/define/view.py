@@ -9,20 +9,9 @@ from typing import Any, Literal
 
 from braid.define.durations import format_duration, parse_duration
 from braid.define.expectations import OUTPUT_DEFAULT, OutputExpectation, require_output
-from braid.define.expressions import (
-    identifiers,
-    require_expression,
-    require_known,
-    require_per_event,
-)
+from braid.define.expressions import identifiers, require_expression, require_known, require_per_event
 from braid.define.lookup import Lookup
-from braid.define.names import (
-    FrozenMap,
-    require_identifier,
-    require_mapping,
-    set_field,
-    suggest,
-)
+from braid.define.names import FrozenMap, require_identifier, require_mapping, set_field, suggest
 from braid.define.schema import FLOATS, is_atomic
 from braid.define.source import Source
 from braid.define.windows import Window, all_time

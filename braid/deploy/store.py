@@ -1,21 +1,20 @@
 """Where deployments are kept: read by anybody at any time, changed by one at a time."""
 
-import fcntl
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint
 from braid.define.view import View
 from braid.deploy.versions import (
-    Change,
     Deployment,
+    HistoryEntry,
     Phase,
     Version,
     deployed,
@@ -27,14 +26,15 @@ from braid.deploy.versions import (
     rolled_back,
 )
 from braid.errors import BraidError
-from braid.runtime.logging import Log as Logger
+from braid.runtime.lock import locked
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import documents
 
 __all__ = [
-    "Change",
     "Deployment",
     "Draft",
+    "HistoryEntry",
     "Phase",
     "Version",
     "changing",
@@ -110,21 +110,14 @@ def _alone(settings: Settings, name: str) -> Iterator[None]:
     if not settings.home_is_local:
         yield
         return
-    file = settings.local_home() / "drivers" / f"deployment-{name}"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + PATIENCE
-    with file.open("a") as lock:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise BraidError(
-                        f"another command has been changing view {name!r} for {PATIENCE:g} seconds: wait until it "
-                        f"ends, then run this one again (the lock is {file})."
-                    ) from None
-                time.sleep(0.02)
+
+    def refusal(file: Path) -> BraidError:
+        return BraidError(
+            f"another command has been changing view {name!r} for {PATIENCE:g} seconds: wait until it ends, then run "
+            f"this one again (the lock is {file})."
+        )
+
+    with locked(settings.local_home() / "drivers" / f"deployment-{name}", PATIENCE, refusal):
         yield
 
 
@@ -151,7 +144,8 @@ def _parsed(name: str, uri: str, text: str | None) -> Deployment:
     try:
         document = json.loads(text)
         history = tuple(
-            Change(**change | {"at": datetime.fromisoformat(change["at"])}) for change in document["history"]
+            HistoryEntry(**change | {"at": datetime.fromisoformat(change["at"])})
+            for change in document["history"]
         )
         return Deployment(name, tuple(map(_version, document["versions"])), history)
     except (KeyError, TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Change:
+class HistoryEntry:
     """What happened to a deployment; of a rollback, `version` is the one that is served again."""
 
     at: datetime
@@ -47,7 +47,7 @@ class Deployment:
 
     name: str
     versions: tuple[Version, ...] = ()
-    history: tuple[Change, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
 
     @property
     def active(self) -> Version | None:
@@ -102,7 +102,7 @@ def deployed(dep: Deployment, view: View, now: datetime, from_day: date | None =
     number = max((version.number for version in dep.versions), default=0) + 1
     new = Version(number, view, "active" if first else "replaying", now, from_day)
     aside: dict[int, Phase] = {under_way.number: "previous"} if under_way is not None else {}
-    moved = _moved(dep, aside, Change(now, "started" if first else "deployed", number))
+    moved = _moved(dep, aside, HistoryEntry(now, "started" if first else "deployed", number))
     return replace(moved, versions=(*moved.versions, new))
 
 
@@ -111,7 +111,7 @@ def replayed(dep: Deployment, number: int, now: datetime) -> Deployment:
     version = dep.version(number)
     if version.phase != "replaying":
         _refuse(dep, version, f"so no replay of it can end: see `braid kappa status {dep.name}`")
-    return _moved(dep, {number: "candidate"}, Change(now, "replayed", number))
+    return _moved(dep, {number: "candidate"}, HistoryEntry(now, "replayed", number))
 
 
 def promoted(dep: Deployment, number: int, now: datetime, because: str | None = None) -> Deployment:
@@ -128,7 +128,7 @@ def promoted(dep: Deployment, number: int, now: datetime, because: str | None = 
             dep, version, f"and its tables are given up: `braid kappa replay {dep.name}` builds a new one"
         )
     phases: dict[int, Phase] = {number: "active", active.number: "previous"}
-    return _moved(dep, phases, Change(now, "promoted", number, because))
+    return _moved(dep, phases, HistoryEntry(now, "promoted", number, because))
 
 
 def rolled_back(dep: Deployment, now: datetime) -> Deployment:
@@ -145,7 +145,7 @@ def rolled_back(dep: Deployment, now: datetime) -> Deployment:
     if not earlier:
         _refuse(dep, active, "and nothing that was served before it is left: change the definition instead")
     left: Phase = "candidate" if dep.candidate is None else "previous"
-    change = Change(now, "rolled back", earlier[-1], f"version {active.number} was left")
+    change = HistoryEntry(now, "rolled back", earlier[-1], f"version {active.number} was left")
     return _moved(dep, {earlier[-1]: "active", active.number: left}, change)
 
 
@@ -161,7 +161,7 @@ def retired(dep: Deployment, number: int, now: datetime) -> Deployment:
         )
     if version.phase == "retired":
         _refuse(dep, version, f"already: see `braid kappa status {dep.name}`")
-    return _moved(dep, {number: "retired"}, Change(now, "retired", number))
+    return _moved(dep, {number: "retired"}, HistoryEntry(now, "retired", number))
 
 
 def presented(dep: Deployment, view: View, now: datetime) -> Deployment:
@@ -175,7 +175,9 @@ def presented(dep: Deployment, view: View, now: datetime) -> Deployment:
         return dep
     new = replace(active, view=view, fingerprint="")
     versions = tuple(new if version == active else version for version in dep.versions)
-    return replace(dep, versions=versions, history=(*dep.history, Change(now, "presented", active.number)))
+    return replace(
+        dep, versions=versions, history=(*dep.history, HistoryEntry(now, "presented", active.number))
+    )
 
 
 def removed(dep: Deployment, now: datetime) -> Deployment:
@@ -183,10 +185,10 @@ def removed(dep: Deployment, now: datetime) -> Deployment:
     if dep.active is None:
         raise BraidError(f"view {dep.name!r} is not deployed, so it cannot be removed: see `braid plan`.")
     phases: dict[int, Phase] = {version.number: "retired" for version in dep.versions}
-    return _moved(dep, phases, Change(now, "removed", dep.active.number))
+    return _moved(dep, phases, HistoryEntry(now, "removed", dep.active.number))
 
 
-def _service(history: tuple[Change, ...]) -> tuple[list[int], int | None]:
+def _service(history: tuple[HistoryEntry, ...]) -> tuple[list[int], int | None]:
     """The versions that were served, each on top of the one that a rollback returns to; and the one that was left."""
     served: list[int] = []
     left = None
@@ -202,7 +204,7 @@ def _service(history: tuple[Change, ...]) -> tuple[list[int], int | None]:
     return served, left
 
 
-def _moved(dep: Deployment, phases: Mapping[int, Phase], change: Change) -> Deployment:
+def _moved(dep: Deployment, phases: Mapping[int, Phase], change: HistoryEntry) -> Deployment:
     versions = tuple(replace(v, phase=phases.get(v.number, v.phase)) for v in dep.versions)
     return replace(dep, versions=versions, history=(*dep.history, change))
 

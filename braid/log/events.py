@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from braid.define.fingerprint import used_columns, used_derive, used_lookups
 from braid.define.lookup import Lookup
@@ -11,12 +15,8 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import BraidError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-TableOf = Callable[[Lookup], "DataFrame"]
-BaseOf = Callable[[View], "DataFrame"]
+TableOf = Callable[[Lookup], DataFrame]
+BaseOf = Callable[[View], DataFrame]
 
 _LOG_COLUMNS = {
     "_partition": "bigint", "_offset": "bigint", "_arrival": "timestamp", "_epoch": "timestamp",
@@ -31,16 +31,19 @@ def log_ddl(source: Source) -> str:
     return ", ".join(f"{quote(name)} {type_name}" for name, type_name in columns.items())
 
 
-def log_schema(source: Source) -> "StructType":
-    """The log's schema; needs a running session, because Spark itself reads the text."""
-    from pyspark.sql.types import StructType
+def log_columns(source: Source) -> list[str]:
+    """What views and expectations may read of the log, quoted: all but the bytes of rejected records."""
+    return [quote(name) for name in (*source.columns, *_LOG_COLUMNS) if name != "_raw"]
 
+
+def log_schema(source: Source) -> StructType:
+    """The log's schema; needs a running session, because Spark itself reads the text."""
     schema = StructType.fromDDL(log_ddl(source))
     assert isinstance(schema, StructType)
     return schema
 
 
-def view_events(view: View, log: "DataFrame", table_of: TableOf) -> "DataFrame":
+def view_events(view: View, log: DataFrame, table_of: TableOf) -> DataFrame:
     """The accepted events that the view measures, with the columns that it needs, `day` and `_epoch`."""
     events = log.where("_error is null").selectExpr(*map(quote, [*used_columns(view), "day", "_epoch"]))
     for lookup in used_lookups(view):
@@ -60,20 +63,16 @@ def event_columns(view: View) -> tuple[str, ...]:
     return tuple(dict.fromkeys((view.source.event_time, "day", "_epoch", *view.keys, *inputs)))
 
 
-def enrich(events: "DataFrame", lookup: Lookup, table: "DataFrame") -> "DataFrame":
+def enrich(events: DataFrame, lookup: Lookup, table: DataFrame) -> DataFrame:
     """A left join: an event is never lost and never multiplied, whatever the table holds."""
-    from pyspark.sql import functions as F
-
     unique = one_row_per_key(lookup, table, types_of(events))
     same = [events[quote(key)] == unique[quote(_joined(key))] for key in lookup.keys]
     joined = events.join(F.broadcast(unique), on=same, how="left")
     return joined.drop(*map(_joined, lookup.keys))
 
 
-def one_row_per_key(lookup: Lookup, table: "DataFrame", event_types: dict[str, str]) -> "DataFrame":
+def one_row_per_key(lookup: Lookup, table: DataFrame, event_types: dict[str, str]) -> DataFrame:
     """The table with its keys as the event's types; of rows with one key, always the same is taken."""
-    from pyspark.sql import functions as F
-
     keys = [
         F.expr(f"try_cast({quote(key)} as {event_types[key]})").alias(_joined(key)) for key in lookup.keys
     ]
@@ -83,14 +82,12 @@ def one_row_per_key(lookup: Lookup, table: "DataFrame", event_types: dict[str, s
     return chosen.select(*map(_joined, lookup.keys), "_row.*")
 
 
-def read_lookup(spark: "SparkSession", lookup: Lookup, base_of: BaseOf | None = None) -> "DataFrame":
+def read_lookup(spark: SparkSession, lookup: Lookup, base_of: BaseOf | None = None) -> DataFrame:
     """The table of a lookup; the base of a view is read through `base_of`."""
     if lookup.view is not None:
         if base_of is None:
             raise BraidError(f"{lookup.label} is a view, and its base cannot be read here.")
         return base_of(lookup.view)
-    from pyspark.errors import PySparkException
-
     try:
         if lookup.kind == "csv":
             return _read_csv(spark, lookup)
@@ -102,7 +99,7 @@ def read_lookup(spark: "SparkSession", lookup: Lookup, base_of: BaseOf | None = 
         ) from None
 
 
-def _read_csv(spark: "SparkSession", lookup: Lookup) -> "DataFrame":
+def _read_csv(spark: SparkSession, lookup: Lookup) -> DataFrame:
     """Keys stay as they are written: a guessed number would lose the leading zeros of a code."""
     reader = spark.read.option("header", True)
     guessed = reader.option("inferSchema", True).csv(lookup.location).schema
@@ -113,7 +110,7 @@ def _read_csv(spark: "SparkSession", lookup: Lookup) -> "DataFrame":
     return reader.schema(", ".join(columns)).csv(lookup.location)
 
 
-def types_of(rows: "DataFrame") -> dict[str, str]:
+def types_of(rows: DataFrame) -> dict[str, str]:
     """Name -> Spark type of a DataFrame's columns."""
     return dict(rows.dtypes)
 

@@ -5,15 +5,11 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from braid.errors import DefinitionError
+from braid.measures.engines import Column, DataType, F, pa
 from braid.measures.types import family
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 COUNTED = "_counted"
 
@@ -65,10 +61,8 @@ class Measure(ABC):
                 f"derive={{'{self.column}_number': 'cast({self.column} as bigint)'}}, and measure that."
             )
 
-    def typed_input(self, dtype: "DataType | None") -> "tuple[Column, str]":
+    def typed_input(self, dtype: DataType | None) -> tuple[Column, str]:
         """The input column and its type in Spark's short form; a type that only Spark knows is checked here."""
-        from pyspark.sql import functions as F
-
         if self.column is None or dtype is None:
             raise ValueError(f"{self} has no input column of a known type")
         self.check_type(dtype.simpleString())
@@ -90,7 +84,7 @@ class Measure(ABC):
     def bound(self) -> str:
         """How exact the presented number is."""
 
-    def bucket(self, dtype: "DataType | None") -> "Column | None":
+    def bucket(self, dtype: DataType | None) -> Column | None:
         """What events are counted by before `prepare`, for a state that no native aggregate builds from events.
 
         `prepare` is then an aggregate over rows with the columns `bucket_column` and COUNTED.
@@ -102,15 +96,15 @@ class Measure(ABC):
         return f"_bucket_{self.state_name}"
 
     @abstractmethod
-    def prepare(self, dtype: "DataType | None") -> "Column":
+    def prepare(self, dtype: DataType | None) -> Column:
         """Events -> state, as a native aggregate over the event's columns; `dtype` is this column's type."""
 
     @abstractmethod
-    def merge(self, state: "Column") -> "Column":
+    def merge(self, state: Column) -> Column:
         """States -> state, as a native aggregate. A null state is the identity."""
 
     @abstractmethod
-    def present(self, state: "Column") -> "Column":
+    def present(self, state: Column) -> Column:
         """State -> number."""
 
     @abstractmethod

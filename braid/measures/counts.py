@@ -1,14 +1,11 @@
 """How many events there are, or how many have a value."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from braid.measures.base import Measure
+from braid.measures.engines import Column, DataType, F
 from braid.measures.types import ORDERED
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 
 @dataclass(frozen=True)
@@ -32,17 +29,13 @@ class Count(Measure):
     def bound(self) -> str:
         return "exact"
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         return F.count(F.lit(1)) if self.column is None else F.count(F.col(self.column))
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         return F.sum(state)
 
-    def present(self, state: "Column") -> "Column":
+    def present(self, state: Column) -> Column:
         return state
 
     def merge_sql(self, state: str) -> str:

@@ -1,15 +1,11 @@
 """How many different values there are, about: HyperLogLog sketches that Spark and Python both read."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from braid.measures.base import Measure, listed
+from braid.measures.engines import Column, DataType, F, ds, pa
 from braid.measures.types import ORDERED, family
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 LG_K = 12
 
@@ -37,39 +33,27 @@ class ApproxDistinct(Measure):
     def bound(self) -> str:
         return "relative standard error 1.6 % (exact in practice up to about 380 values)"
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         return F.hll_sketch_agg(_hashable(*self.typed_input(dtype)), LG_K)
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         return F.hll_union_agg(state)
 
-    def present(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def present(self, state: Column) -> Column:
         return F.coalesce(F.hll_sketch_estimate(F.hll_union(state, state)), F.lit(0).cast("bigint"))
 
     def merge_sql(self, state: str) -> str:
         return listed(state)
 
     def merge_lists(self, gathered: "pa.Array") -> "pa.Array":
-        import pyarrow as pa
-
         return pa.array([_union(sketches) for sketches in gathered.to_pylist()], pa.binary())
 
     def present_arrow(self, states: "pa.Array") -> "pa.Array":
-        import pyarrow as pa
-
         return pa.array([_estimate(sketch) for sketch in states.to_pylist()], pa.int64())
 
 
-def _hashable(column: "Column", simple_type: str) -> "Column":
+def _hashable(column: Column, simple_type: str) -> Column:
     """The column as one of the types that Spark's sketch takes, with equal values staying equal."""
-    from pyspark.sql import functions as F
-
     if family(simple_type) == "integer":
         return column.cast("bigint")
     if simple_type == "timestamp":
@@ -85,8 +69,6 @@ def _hashable(column: "Column", simple_type: str) -> "Column":
 
 
 def _union(sketches: list[bytes] | None) -> bytes:
-    import datasketches as ds
-
     if sketches and len(sketches) == 1:
         return sketches[0]
     union = ds.hll_union(LG_K)
@@ -96,8 +78,6 @@ def _union(sketches: list[bytes] | None) -> bytes:
 
 
 def _estimate(state: bytes | None) -> int:
-    import datasketches as ds
-
     if state is None:
         return 0
     sketch, union = ds.hll_sketch.deserialize(state), ds.hll_union(LG_K)

@@ -1,14 +1,11 @@
 """The least and the greatest value."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from braid.measures.base import Measure
+from braid.measures.engines import Column, DataType, F
 from braid.measures.types import ORDERED, family
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 
 @dataclass(frozen=True)
@@ -24,21 +21,17 @@ class Extreme(Measure):
     def bound(self) -> str:
         return "exact"
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         column, simple_type = self.typed_input(dtype)
         if family(simple_type) == "real":
             # -0.0 and 0.0 are equal, so which of them is kept would depend on the order of arrival.
             column = (column + F.lit(0.0)).cast(simple_type)
         return self.merge(column)
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         return F.min(state) if self.state_kind == "min" else F.max(state)
 
-    def present(self, state: "Column") -> "Column":
+    def present(self, state: Column) -> Column:
         return state
 
     def merge_sql(self, state: str) -> str:

@@ -2,16 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from braid.errors import DefinitionError
 from braid.measures.base import COUNTED, Measure, listed
+from braid.measures.engines import Column, DataType, F, np, pa
 from braid.measures.types import NUMBERS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 # A little below the 1 % that is promised: rounding at the edge of a bucket must not exceed it.
 ALPHA = 0.00999
@@ -62,9 +58,7 @@ class Quantile(Measure):
     def bound(self) -> str:
         return "relative error <= 1 %"
 
-    def bucket(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def bucket(self, dtype: DataType | None) -> Column:
         x = self.typed_input(dtype)[0].cast("double")
         size = F.least(F.greatest(F.abs(x), F.lit(TINY)), F.lit(HUGE))
         number = F.lit(OFFSET) + F.ceil(F.ln(size) / F.lit(LOG_GAMMA))
@@ -76,29 +70,23 @@ class Quantile(Measure):
         )
         return bucket.cast("int")
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         bucket = F.col(self.bucket_column)
         entry = F.struct(bucket.alias("key"), F.col(COUNTED).alias("value"))
         return F.map_from_entries(F.collect_list(F.when(bucket.isNotNull(), entry)))
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
-        def add(a: "Column", b: "Column") -> "Column":
+    def merge(self, state: Column) -> Column:
+        def add(a: Column, b: Column) -> Column:
             return F.map_zip_with(a, b, lambda _, x, y: F.coalesce(x, F.lit(0)) + F.coalesce(y, F.lit(0)))
 
         return F.aggregate(F.collect_list(state), F.create_map().cast("map<int,bigint>"), add)
 
-    def present(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def present(self, state: Column) -> Column:
         zero = F.lit(0).cast("bigint")
         n = F.aggregate(F.map_values(state), zero, lambda total, value: total + value)
         rank = F.floor(F.lit(float(self.q)) * (n - 1))
 
-        def step(acc: "Column", entry: "Column") -> "Column":
+        def step(acc: Column, entry: Column) -> Column:
             seen = acc["seen"] + entry["value"]
             found = F.when(acc["bucket"].isNull() & (seen > rank), entry["key"]).otherwise(acc["bucket"])
             return F.struct(seen.alias("seen"), found.alias("bucket"))
@@ -117,9 +105,6 @@ class Quantile(Measure):
         return listed(state)
 
     def merge_lists(self, gathered: "pa.Array") -> "pa.Array":
-        import numpy as np
-        import pyarrow as pa
-
         groups = len(gathered)
         lengths = gathered.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         maps = gathered.flatten()
@@ -141,9 +126,6 @@ class Quantile(Measure):
 
     def present_arrow(self, states: "pa.Array") -> "pa.Array":
         """Relies on the increasing buckets that `merge_lists` leaves."""
-        import numpy as np
-        import pyarrow as pa
-
         offsets = states.offsets.to_numpy()
         keys = states.keys.to_numpy(zero_copy_only=False)
         seen = np.concatenate(([0], np.cumsum(states.items.to_numpy(zero_copy_only=False)))).astype("int64")

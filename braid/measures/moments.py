@@ -1,15 +1,11 @@
 """The sample standard deviation, from moments that merge without cancellation (Chan, Golub and LeVeque)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from braid.measures.base import Measure, listed
+from braid.measures.engines import Column, DataType, F, np, pa
 from braid.measures.types import NUMBERS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 
 @dataclass(frozen=True)
@@ -30,9 +26,7 @@ class StdDev(Measure):
     def bound(self) -> str:
         return "floating point: relative error about n * 2^-52 * (1 + |mean| / stddev)"
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         x = self.typed_input(dtype)[0].cast("double") + F.lit(0.0)
         n = F.count(x)
         return F.struct(
@@ -41,17 +35,13 @@ class StdDev(Measure):
             F.coalesce(F.var_pop(x) * n, F.lit(0.0)).alias("m2"),
         )
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         nothing = F.struct(
             F.lit(0).cast("bigint").alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2")
         )
         return F.aggregate(F.collect_list(F.when(state["n"] > 0, state)), nothing, _chan)
 
-    def present(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def present(self, state: Column) -> Column:
         return F.when(state["n"] > 1, F.sqrt(state["m2"] / (state["n"] - 1)))
 
     def merge_sql(self, state: str) -> str:
@@ -59,9 +49,6 @@ class StdDev(Measure):
 
     def merge_lists(self, gathered: "pa.Array") -> "pa.Array":
         """The mean of all first, then every state's distance from it: two passes, and as stable as Chan's rule."""
-        import numpy as np
-        import pyarrow as pa
-
         groups = len(gathered)
         parts = gathered.flatten()
         group = np.repeat(
@@ -79,17 +66,12 @@ class StdDev(Measure):
         )
 
     def present_arrow(self, states: "pa.Array") -> "pa.Array":
-        import numpy as np
-        import pyarrow as pa
-
         n, m2 = (states.field(name).to_numpy(zero_copy_only=False) for name in ("n", "m2"))
         return pa.array(np.sqrt(m2 / np.maximum(n - 1, 1)), mask=n < 2)
 
 
-def _chan(a: "Column", b: "Column") -> "Column":
+def _chan(a: Column, b: Column) -> Column:
     """Two states of which the second is not empty."""
-    from pyspark.sql import functions as F
-
     n = a["n"] + b["n"]
     delta = b["mean"] - a["mean"]
     mean = F.when(a["n"] == 0, b["mean"]).otherwise(a["mean"] + delta * b["n"] / n)

@@ -1,16 +1,12 @@
 """Totals and means: exact for integers and decimals, floating point for floats and doubles."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from braid.errors import DefinitionError
 from braid.measures.base import Measure
+from braid.measures.engines import Column, DataType, F, pa, pc
 from braid.measures.types import MAX_SUMMED_DIGITS, NUMBERS, digits, family
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
 
 LIMB_BITS = 32
 
@@ -44,15 +40,13 @@ class Sum(Measure):
     def bound(self) -> str:
         return "exact for integers and decimals; floats: |error| <= n * 2^-52 * sum(|x|)"
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
+    def prepare(self, dtype: DataType | None) -> Column:
         return exact_total(*self.typed_input(dtype))
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         return F.sum(state)
 
-    def present(self, state: "Column") -> "Column":
+    def present(self, state: Column) -> Column:
         return state
 
     def merge_sql(self, state: str) -> str:
@@ -77,41 +71,31 @@ class Mean(Measure):
             "floats: |error| <= n * 2^-52 * mean(|x|)"
         )
 
-    def prepare(self, dtype: "DataType | None") -> "Column":
-        from pyspark.sql import functions as F
-
+    def prepare(self, dtype: DataType | None) -> Column:
         column, simple = self.typed_input(dtype)
         if family(simple) == "decimal" and digits(simple)[0] > MAX_SUMMED_DIGITS:
             column, simple = column.cast("double"), "double"
         return F.struct(F.count(column).alias("n"), exact_total(column, simple).alias("total"))
 
-    def merge(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def merge(self, state: Column) -> Column:
         return F.struct(
             F.coalesce(F.sum(state["n"]), F.lit(0)).alias("n"), F.sum(state["total"]).alias("total")
         )
 
-    def present(self, state: "Column") -> "Column":
-        from pyspark.sql import functions as F
-
+    def present(self, state: Column) -> Column:
         return F.try_divide(state["total"].cast("double"), state["n"].cast("double"))
 
     def merge_sql(self, state: str) -> str:
         return f"struct_pack(n := coalesce(sum({state}.n), 0)::BIGINT, total := sum({state}.total))"
 
     def present_arrow(self, states: "pa.Array") -> "pa.Array":
-        import pyarrow.compute as pc
-
         n = pc.struct_field(states, "n")
         total = pc.cast(pc.struct_field(states, "total"), "float64")
         return pc.divide(total, pc.cast(pc.if_else(pc.equal(n, 0), None, n), "float64"))
 
 
-def exact_total(column: "Column", simple_type: str) -> "Column":
+def exact_total(column: Column, simple_type: str) -> Column:
     """The sum of a column in the widest type of its family; null when there is no value."""
-    from pyspark.sql import functions as F
-
     if family(simple_type) == "real":
         # Adding zero makes -0.0 plain: the sign of a zero would depend on the order of arrival.
         return F.sum(column.cast("double")) + F.lit(0.0)

@@ -1,16 +1,17 @@
 """A view's states as they are served, as Spark DataFrames: each event from exactly one side of its day's cut."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.log.events import read_lookup, view_events
-from braid.log.table import Log, read
 from braid.runtime.frames import days_and_moments
 from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
-from braid.states.spark import merge, prepare, present
+from braid.states.spark import merge, present
 from braid.tables.view_tables import (
     LATE,
     ViewTables,
@@ -20,16 +21,9 @@ from braid.tables.view_tables import (
     throughs,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-    from braid.log.events import BaseOf
-
-
-def beyond(tail: "DataFrame", through: dict[date, datetime]) -> "DataFrame":
+def beyond(tail: DataFrame, through: dict[date, datetime]) -> DataFrame:
     """The tail's rows that the base does not cover."""
-    from pyspark.sql import functions as F
-
     if not through:
         return tail
     covered = days_and_moments(tail.sparkSession, through, "_through")
@@ -39,55 +33,41 @@ def beyond(tail: "DataFrame", through: dict[date, datetime]) -> "DataFrame":
     return open_rows.select(*tail.columns)
 
 
-def base_states(view: View, base: "DataFrame") -> "DataFrame":
+def base_states(view: View, base: DataFrame) -> DataFrame:
     """The base's states, without the rows that only say that a day had no events."""
     return base.where(f"{bounds(view)[0]} is not null").select(*base_columns(view))
 
 
 def served_states(
-    spark: "SparkSession", view: View, tables: ViewTables, cut: datetime | None = None
-) -> "DataFrame":
-    """One state per (day, pane, keys), up to a cut where one is given.
+    spark: SparkSession,
+    view: View,
+    tables: ViewTables,
+    cut: datetime | Mapping[date, datetime] | None = None,
+) -> DataFrame:
+    """One state per (day, pane, keys), up to a cut where one is given, or of some days up to the cut of each.
 
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
-    from pyspark.sql import functions as F
-
     tail = pinned(spark, tables.tail)
     base = pinned(spark, tables.base)
+    if isinstance(cut, Mapping):
+        cuts = F.broadcast(days_and_moments(spark, cut, "_cut"))
+        tail = tail.join(cuts, on="day", how="inner").where("epoch <= _cut").select(*tail.columns)
+        base = base.where(F.col("day").isin(list(cut)))
+    elif cut is not None:
+        tail = tail.where(F.col("epoch") <= F.lit(cut))
     open_rows = beyond(tail, throughs(base))
-    if cut is not None:
-        open_rows = open_rows.where(F.col("epoch") <= F.lit(cut))
     columns = ["day", *bounds(view), *view.keys, *state_columns(view), LATE]
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
 
 
-def recomputed_states(
-    spark: "SparkSession",
-    view: View,
-    log: Log,
-    cut: datetime | None = None,
-    from_day: date | None = None,
-    base_of: "BaseOf | None" = None,
-) -> "DataFrame":
-    """The same, computed from the log alone in one go: what every other way must agree with."""
-    from pyspark.sql import functions as F
-
-    rows = read(spark, log)
-    if cut is not None:
-        rows = rows.where(F.col("_epoch") <= F.lit(cut))
-    if from_day is not None:
-        rows = rows.where(F.col("day") >= F.lit(from_day))
-    return prepare(view, view_events(view, rows, lambda lookup: read_lookup(spark, lookup, base_of)))
-
-
 def merged(
-    spark: "SparkSession",
+    spark: SparkSession,
     view: View | str,
     grain: str | None = None,
     settings: Settings | None = None,
-) -> "DataFrame":
+) -> DataFrame:
     """A view as it is served, for those who work in Spark: keys, window_start and window_end, and its numbers.
 
     `braid.merged(spark, "page_traffic", grain="1 hour")`. It reads the version that is active now, each event from one

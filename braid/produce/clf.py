@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from braid.produce.files import UNREADABLE_LINE, numbered_lines, require_file
-from braid.produce.literals import decode, to_json
+from braid.produce.files import UNREADABLE_LINE, decode, numbered_lines, require_file, to_json
 from braid.produce.record import EVENT, UNPARSABLE, Event, Record
 
 # host, identity, user, [time], "request", status and bytes, the whole line and nothing else. A line that was

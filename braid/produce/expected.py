@@ -6,7 +6,7 @@ from typing import Any
 
 from braid.define.schema import FLOATS, INTEGERS, is_decimal
 from braid.define.source import EPOCH_FORMATS, Source
-from braid.produce.literals import Raw
+from braid.produce.files import Raw
 from braid.produce.record import CLOCK, NO_EVENT_TIME, WRONG_TYPE, Event
 
 _YEAR_9000_MS = 221_845_392_000_000

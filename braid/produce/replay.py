@@ -1,6 +1,6 @@
 """Replays a CSV or JSON Lines file as records, in the order of the file or of a column that says when they came."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +12,16 @@ from braid.errors import BraidError
 from braid.produce.expected import expected
 from braid.produce.files import (
     UNREADABLE_LINE,
-    Row,
+    FileRow,
     csv_columns,
     csv_rows,
     default_delimiter,
+    iso_time,
     jsonl_rows,
+    literal,
     require_file,
+    to_json,
 )
-from braid.produce.literals import iso_time, literal, to_json
 from braid.produce.record import EVENT, UNPARSABLE, Record
 
 
@@ -56,7 +58,7 @@ def replay(options: Replay, now: datetime) -> Iterator[Record]:
     return (_record(row, options, encode, now) for row in rows)
 
 
-def in_order_of(column: str, rows: Iterable[Row]) -> list[Row]:
+def in_order_of(column: str, rows: Iterable[FileRow]) -> list[FileRow]:
     """Sorted by a column of numbers, times or texts; rows without it come last, equal ones stay as they are."""
     found = list(rows)
     values = [(row.fields or {}).get(column) for row in found]
@@ -68,8 +70,30 @@ def in_order_of(column: str, rows: Iterable[Row]) -> list[Row]:
     ]
 
 
+def parse_renames(texts: Sequence[str]) -> dict[str, str]:
+    """`status=response` -> the new name and the column's name in the file."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (new, _, old) in zip(texts, pairs, strict=True):
+        if not (new and old):
+            raise BraidError(f"--map {text!r} is not understood: write NEW=OLD, such as status=response.")
+    for names in ([new for new, _, _ in pairs], [old for _, _, old in pairs]):
+        if len(set(names)) < len(names):
+            raise BraidError(f"--map names a column twice ({', '.join(texts)}): rename each column once.")
+    return {new: old for new, _, old in pairs}
+
+
+def parse_delimiter(text: str | None) -> str | None:
+    r"""One character. A tab is hard to type, so `\t` and `tab` are one too."""
+    if text is None:
+        return None
+    character = "\t" if text in ("\\t", "tab") else text
+    if len(character) != 1 or character in '"\r\n':
+        raise BraidError(f"--delimiter {text!r} is not one character: use ',', ';', '|' or tab.")
+    return character
+
+
 def _record(
-    row: Row, options: Replay, encode: Callable[[dict[str, Any], Replay], dict[str, Any]], now: datetime
+    row: FileRow, options: Replay, encode: Callable[[dict[str, Any], Replay], dict[str, Any]], now: datetime
 ) -> Record:
     place = f"{options.path.name}:{row.line}"
     if row.fields is None:
@@ -108,7 +132,7 @@ def _json_fields(fields: dict[str, Any], options: Replay) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in fields.items()}
 
 
-def _rows(options: Replay) -> Iterator[Row]:
+def _rows(options: Replay) -> Iterator[FileRow]:
     return csv_rows(options.path, options.separator) if options.format == "csv" else jsonl_rows(options.path)
 
 

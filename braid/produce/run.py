@@ -1,4 +1,4 @@
-"""One production from its plan to its summary: send, count what is acknowledged, write the truth."""
+"""One production from its records to its summary: send, count what is acknowledged, write the truth."""
 
 import time
 from collections import Counter
@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from braid.errors import BraidError
 from braid.produce.outlet import OnAck, Outlet
-from braid.produce.pace import paced
 from braid.produce.record import Record
 from braid.produce.truth import Truth, write_truth
 from braid.runtime.signals import stop_on_signals
 
+# Shorter waits cost more than they give: a timer is not more exact than this.
+_SHORTEST_WAIT = 0.005
+
 
 @dataclass(frozen=True)
-class Plan:
+class Production:
     """What will be sent: the records, what they are made from, and about how many, where that is known."""
 
     records: Iterator[Record]
@@ -55,7 +58,7 @@ class Summary:
 
 
 def run(
-    plan: Plan,
+    production: Production,
     outlet: AbstractContextManager[Outlet],
     *,
     rate: float,
@@ -63,9 +66,9 @@ def run(
     on_ack: OnAck,
     clock: Callable[[], float] = time.monotonic,
 ) -> Summary:
-    """Sends the plan's records. The truth is of what was acknowledged, also when the run is cut short or fails."""
+    """Sends its records. The truth is of what was acknowledged, also when the run is cut short or fails."""
     kinds: Counter[str] = Counter()
-    truth = Truth(plan.zone) if truth_file else None
+    truth = Truth(production.zone) if truth_file else None
 
     def acknowledged(record: Record) -> None:
         kinds[record.kind] += 1
@@ -77,10 +80,32 @@ def run(
     with outlet as connected, stop_on_signals(once=True) as stop:
         start = clock()
         try:
-            sent = connected.send(paced(plan.records, rate, clock, stop.wait), acknowledged, stop)
+            sent = connected.send(paced(production.records, rate, clock, stop.wait), acknowledged, stop)
         finally:
             if truth is not None and truth_file is not None:
-                write_truth(truth_file, plan.origin, truth.as_dict())
+                write_truth(truth_file, production.origin, truth.as_dict())
         return Summary(
             sent.acknowledged, dict(sorted(kinds.items())), sent.partitions, clock() - start, stop.is_set()
         )
+
+
+def paced(
+    records: Iterator[Record], rate: float, clock: Callable[[], float], wait: Callable[[float], object]
+) -> Iterator[Record]:
+    """The records at `rate` a second, measured from the first one, so that a hiccup is caught up; 0 is no limit."""
+    if rate == 0:
+        yield from records
+        return
+    start = clock()
+    for number, record in enumerate(records):
+        ahead = number / rate - (clock() - start)
+        if ahead > _SHORTEST_WAIT:
+            wait(ahead)
+        yield record
+
+
+def check_sending(rate: float, partitions: int) -> None:
+    if not 0 <= rate < float("inf"):
+        raise BraidError(f"--rate {rate} is not a rate: use records a second, or 0 for as fast as possible.")
+    if not 1 <= partitions <= 10_000:
+        raise BraidError(f"--partitions {partitions} is not possible: use 1 or more, such as 3.")

@@ -29,7 +29,7 @@ class _Json(logging.Formatter):
         return json.dumps(base | getattr(record, "fields", {}), default=str)
 
 
-class Log:
+class Logger:
     """A logger whose calls take fields: `log.info("batch committed", batch=7, rows=1000)`."""
 
     def __init__(self, name: str) -> None:

@@ -1,22 +1,30 @@
-"""What running processes tell about themselves, as Prometheus' text: base units, every metric described once."""
+"""What running processes report, as Prometheus' metrics: base units, every metric described once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client.registry import Collector
+
 from braid.runtime.status import ProcessStatus, QueryStatus, is_alive
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["CONTENT_TYPE", "ProcessMetrics", "prometheus"]
 
 Labels = dict[str, object | None]
 
 
-class Metric(NamedTuple):
+class Described(NamedTuple):
     """The name ends in the unit, and in `_total` for what only grows while its process lives."""
 
     name: str
     kind: Literal["gauge", "counter"]
     help: str
+
+    def family(self) -> Metric:
+        return (GaugeMetricFamily if self.kind == "gauge" else CounterMetricFamily)(self.name, self.help)
 
 
 def _timestamp(moment: datetime | None) -> float | None:
@@ -27,57 +35,75 @@ def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-PROCESS_UP = Metric("braid_process_up", "gauge", "Whether the process runs.")
-PROCESS_STARTED = Metric("braid_process_start_time_seconds", "gauge", "When the process was started.")
-PROCESS_REPORTED = Metric("braid_process_report_time_seconds", "gauge", "When the process last reported.")
-CHILD_RUNNING = Metric("braid_child_running", "gauge", "Whether the supervised process runs and is ready.")
-CHILD_RESTARTS = Metric("braid_child_restarts_total", "counter", "How often the process was started again.")
-QUERY_RUNNING = Metric(
+PROCESS_UP = Described("braid_process_up", "gauge", "Whether the process runs.")
+PROCESS_STARTED = Described("braid_process_start_time_seconds", "gauge", "When the process was started.")
+PROCESS_REPORTED = Described("braid_process_report_time_seconds", "gauge", "When the process last reported.")
+CHILD_RUNNING = Described("braid_child_running", "gauge", "Whether the supervised process runs and is ready.")
+CHILD_RESTARTS = Described(
+    "braid_child_restarts_total", "counter", "How often the process was started again."
+)
+QUERY_RUNNING = Described(
     "braid_query_running", "gauge", "Whether the query runs, as opposed to retrying or stopped."
 )
-OF_A_QUERY: dict[Metric, Callable[[QueryStatus], float | None]] = {
-    Metric("braid_query_batch", "gauge", "Number of the newest micro-batch."): lambda q: q.batch,
-    Metric("braid_query_rows_per_second", "gauge", "Rows processed in a second."): lambda q: (
+OF_A_QUERY: dict[Described, Callable[[QueryStatus], float | None]] = {
+    Described("braid_query_batch", "gauge", "Number of the newest micro-batch."): lambda q: q.batch,
+    Described("braid_query_rows_per_second", "gauge", "Rows processed in a second."): lambda q: (
         q.rows_per_second
     ),
-    Metric("braid_query_batch_seconds", "gauge", "Duration of the newest micro-batch."): lambda q: _seconds(
-        q.batch_ms
+    Described("braid_query_batch_seconds", "gauge", "Duration of the newest micro-batch."): lambda q: (
+        _seconds(q.batch_ms)
     ),
-    Metric("braid_query_lag_events", "gauge", "Events that wait to be read."): lambda q: q.lag_events,
-    Metric("braid_query_lag_seconds", "gauge", "Age of the oldest event that waits."): lambda q: (
+    Described("braid_query_lag_events", "gauge", "Events that wait to be read."): lambda q: q.lag_events,
+    Described("braid_query_lag_seconds", "gauge", "Age of the oldest event that waits."): lambda q: (
         q.lag_seconds
     ),
-    Metric("braid_query_events_total", "counter", "Events processed."): lambda q: q.events,
-    Metric("braid_query_late_events_total", "counter", "Events after their window was final."): lambda q: (
+    Described("braid_query_events_total", "counter", "Events processed."): lambda q: q.events,
+    Described("braid_query_late_events_total", "counter", "Events after their window was final."): lambda q: (
         q.late
     ),
-    Metric("braid_query_revised_total", "counter", "Revisions of what was already final."): lambda q: (
+    Described("braid_query_revised_total", "counter", "Revisions of what was already final."): lambda q: (
         q.revised
     ),
-    Metric("braid_query_state_bytes", "gauge", "Size of the query's state."): lambda q: q.state_bytes,
-    Metric("braid_query_files", "gauge", "Data files of the query's table."): lambda q: q.files,
-    Metric("braid_query_epoch_timestamp_seconds", "gauge", "Newest epoch consumed."): lambda q: _timestamp(
+    Described("braid_query_state_bytes", "gauge", "Size of the query's state."): lambda q: q.state_bytes,
+    Described("braid_query_files", "gauge", "Data files of the query's table."): lambda q: q.files,
+    Described("braid_query_epoch_timestamp_seconds", "gauge", "Newest epoch consumed."): lambda q: _timestamp(
         q.epoch
     ),
-    Metric(
+    Described(
         "braid_query_watermark_timestamp_seconds", "gauge", "Windows that end before this are final."
     ): lambda q: _timestamp(q.watermark),
 }
 
 
+class ProcessMetrics(Collector):
+    """Asks for the processes' documents whenever the metrics are read."""
+
+    def __init__(self, documents: Callable[[], Sequence[ProcessStatus]]) -> None:
+        self._documents = documents
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics. Of a dead process only that it is dead: its last numbers are no longer true."""
+        families: dict[Described, Metric] = {}
+        for metric, labels, value in _samples(self._documents()):
+            family = families.setdefault(metric, metric.family())
+            # A label without a value is left out: ingest has no view.
+            known = {name: str(label) for name, label in labels.items() if label is not None}
+            family.add_sample(metric.name, known, value)
+        yield from families.values()
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked when the collector is registered."""
+        return []
+
+
 def prometheus(processes: Sequence[ProcessStatus]) -> str:
-    """All metrics. Of a dead process only that it is dead: its last numbers are no longer true."""
-    lines: dict[Metric, list[str]] = {}
-    for metric, labels, value in _samples(processes):
-        lines.setdefault(metric, []).append(f"{metric.name}{_braces(labels)} {value:.15g}")
-    blocks = (
-        "\n".join((f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *samples))
-        for metric, samples in lines.items()
-    )
-    return "".join(f"{block}\n" for block in blocks)
+    """The metrics of these processes as Prometheus' text."""
+    registry = CollectorRegistry()
+    registry.register(ProcessMetrics(lambda: processes))
+    return generate_latest(registry).decode()
 
 
-def _samples(processes: Sequence[ProcessStatus]) -> Iterator[tuple[Metric, Labels, float]]:
+def _samples(processes: Sequence[ProcessStatus]) -> Iterator[tuple[Described, Labels, float]]:
     for process in processes:
         alive = is_alive(process)
         labels: Labels = {"process": process.process}
@@ -95,7 +121,7 @@ def _samples(processes: Sequence[ProcessStatus]) -> Iterator[tuple[Metric, Label
 
 def _samples_of_query(
     query: QueryStatus, of_process: Labels, alive: bool
-) -> Iterator[tuple[Metric, Labels, float]]:
+) -> Iterator[tuple[Described, Labels, float]]:
     labels = of_process | {
         "query": query.name,
         "kind": query.kind,
@@ -108,12 +134,3 @@ def _samples_of_query(
         value = read(query) if alive else None
         if value is not None:
             yield metric, labels, value
-
-
-def _braces(labels: Labels) -> str:
-    pairs = (f'{name}="{_escape(str(value))}"' for name, value in labels.items() if value is not None)
-    return "{" + ",".join(pairs) + "}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError
-from braid.runtime.logging import Log
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ CONNECT_TIMEOUT = 5.0
 PATIENCE = 120.0
 BETWEEN_WORDS = 15.0
 
-log = Log("spark")
+log = Logger("spark")
 
 
 def is_cluster(settings: Settings) -> bool:

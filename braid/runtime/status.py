@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import psutil
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from braid.runtime.logging import Log
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 
 SUPERVISOR = "up"
@@ -20,7 +20,7 @@ FRESH = timedelta(seconds=30)
 # The system counts a process's birth from its own start, which it knows to the second.
 _BIRTH_IS_KNOWN_TO = timedelta(seconds=2)
 
-log = Log("status")
+log = Logger("status")
 
 
 def _in_utc(moment: datetime) -> datetime:

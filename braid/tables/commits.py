@@ -5,23 +5,19 @@ or neither is. When a query starts, its writer looks its last batch up once, and
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
 
 from braid import writing
-from braid.tables.delta_log import newest_version, transaction
-from braid.tables.storage import Storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# So many commits are read one by one, a millisecond each; Spark needs half a second, however few there are.
-NEAR = 50
+from braid.tables import documents
+from braid.tables.delta_log import infos_back, newest_version
 
 Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
+# Hidden, as Delta sees it: VACUUM leaves it alone.
+KEPT = "_braid.json"
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,7 @@ class Commit:
     """The metadata of one commit of ours. Positions and counts are cumulative: the newest tells the whole story.
 
     A `beat` carries no rows: it repeats the last batch under a new epoch, with the counts that the engine gave since.
+    A `token` tells this writer's commit from that of another one that took the same turn.
     """
 
     query: str
@@ -41,6 +38,7 @@ class Commit:
     duplicates: int = 0
     uncounted: int = 0
     unknown_fields: tuple[str, ...] = ()
+    token: str = ""
 
     def to_json(self) -> str:
         times = {"epoch": self.epoch.isoformat(), "clock": self.clock.isoformat()}
@@ -74,7 +72,8 @@ class TailCommit:
 
     `states` is the fingerprint of the states, `epoch` the newest one of the log that was consumed, `complete` the last
     one that can gain no more rows here, `seen` the largest event time, `collected` the version of the base whose
-    covered rows were taken out. A `fold` rewrites rows and changes no number.
+    covered rows were taken out. A `fold` rewrites rows and changes no number. `log` is the id of the log's table, and
+    `read` the mark of its last commit that was read: a log that another one was put in the place of has others.
     """
 
     query: str
@@ -89,6 +88,9 @@ class TailCommit:
     fold: bool = False
     collected: int = -1
     lookups: dict[str, str] = field(default_factory=dict)
+    log: str = ""
+    read: str = ""
+    token: str = ""
 
     def to_json(self) -> str:
         return json.dumps({"braid": 1, "kind": "tail"} | asdict(self), default=datetime.isoformat)
@@ -105,21 +107,33 @@ class TailCommit:
 
 @dataclass(frozen=True)
 class BaseCommit:
-    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt."""
+    """The metadata of a commit to a base: the cut up to which its days were advanced, by what, and by which attempt.
+
+    `days` has each day's own cut where a commit says it, as the batch layer's do; `through` is the latest of them.
+    """
 
     through: datetime
     by: str
     token: str = ""
+    days: Mapping[date, datetime] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps({"braid": 1, "kind": "base"} | asdict(self), default=datetime.isoformat)
+        days = {day.isoformat(): through for day, through in sorted(self.days.items())}
+        told = {"through": self.through, "by": self.by, "token": self.token} | (
+            {"days": days} if days else {}
+        )
+        return json.dumps({"braid": 1, "kind": "base"} | told, default=datetime.isoformat)
 
     @classmethod
     def from_json(cls, text: str | None) -> "BaseCommit | None":
         values = _ours(text)
         if values is None or values.pop("kind", None) != "base":
             return None
-        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""))
+        days = {
+            date.fromisoformat(day): datetime.fromisoformat(through)
+            for day, through in values.get("days", {}).items()
+        }
+        return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""), days)
 
 
 def _ours(text: str | None) -> dict[str, Any] | None:
@@ -131,44 +145,45 @@ def _ours(text: str | None) -> dict[str, Any] | None:
     return values if isinstance(values, dict) and values.pop("braid", None) == 1 else None
 
 
-def newest_commit(spark: "SparkSession", table: str) -> Commit | None:
-    """The newest commit of ingest, looking past everybody else's."""
-    return next((commit for _, commit in commits(spark, table)), None)
+def newest_commit(table: str) -> Commit | None:
+    """The newest commit of ingest, looking past everybody else's; what is kept of it when that one is cleaned up."""
+    return _newest(table, Commit.from_json)
 
 
-def commits(spark: "SparkSession", table: str) -> Iterator[tuple[int, Commit]]:
+def commits(table: str) -> Iterator[tuple[int, Commit]]:
     """(version, commit) of ingest, newest first."""
-    return described(spark, table, Commit.from_json)
+    return described(table, Commit.from_json)
 
 
-def described(
-    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None]
-) -> Iterator[tuple[int, Described]]:
-    """(version, commit) of one kind, newest first: the newest are read as files, and what lies behind them by Spark."""
-    storage = Storage(spark)
-    newest = newest_version(storage, table)
+def newest_tail_commit(tail: str) -> TailCommit | None:
+    """The newest commit of a stream, likewise."""
+    return _newest(tail, TailCommit.from_json)
+
+
+def _newest(table: str, parse: Callable[[str | None], Described | None]) -> Described | None:
+    found = next((commit for _, commit in described(table, parse)), None)
+    return found if found is not None else parse(documents.read(f"{table}/{KEPT}"))
+
+
+def keep(table: str, last: Commit | TailCommit | None) -> None:
+    """Keeps what a writer said last, beside its commits, which are cleaned up after a while.
+
+    Only while no writer is at work: each one takes it away before it writes, so that it is never older than a commit.
+    """
+    if last is None:
+        documents.remove(f"{table}/{KEPT}")
+    else:
+        documents.write(f"{table}/{KEPT}", last.to_json())
+
+
+def described(table: str, parse: Callable[[str | None], Described | None]) -> Iterator[tuple[int, Described]]:
+    """(version, commit) of one kind, newest first, as far as they are kept."""
+    newest = newest_version(table)
     if newest is None:
         return
-    for version in range(newest, max(newest - NEAR, -1), -1):
-        found = transaction(storage, table, version)
-        if found is None:
-            return
-        if (commit := parse(found.metadata)) is not None:
+    for version, info in infos_back(lambda file: documents.read(f"{table}/{file}"), newest):
+        if (commit := parse(info.get("userMetadata"))) is not None:
             yield version, commit
-    yield from _further_back(spark, table, parse, max(newest - NEAR + 1, 0))
-
-
-def _further_back(
-    spark: "SparkSession", table: str, parse: Callable[[str | None], Described | None], below: int
-) -> Iterator[tuple[int, Described]]:
-    from delta.tables import DeltaTable
-
-    if below == 0:
-        return
-    history = DeltaTable.forPath(spark, table).history().select("version", "userMetadata")
-    for row in history.where(f"version < {below}").orderBy("version", ascending=False).collect():
-        if (commit := parse(row.userMetadata)) is not None:
-            yield row.version, commit
 
 
 def epoch_of(moment: datetime, length: timedelta) -> datetime:
@@ -177,6 +192,8 @@ def epoch_of(moment: datetime, length: timedelta) -> datetime:
     return zero + (moment - zero) // length * length
 
 
-def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
-    """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    return writing.next_epoch(last, epoch_of(now, length))
+def next_epoch(
+    last: datetime | None, now: datetime, length: timedelta, waited: timedelta = timedelta(0)
+) -> datetime:
+    """The epoch of a commit made now, so long after the last epoch began."""
+    return writing.next_epoch(last, epoch_of(now, length), waited, length)

@@ -16,11 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
 
 from braid.errors import BraidError
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.tables.commits import BaseCommit
 from braid.tables.delta_log import newest_version, transactions
 from braid.tables.delta_rs import Pinned, open_table, pin
-from braid.tables.storage import Storage
 
 logger = Logger("tables")
 
@@ -83,15 +82,15 @@ def commit(spark: SparkSession, writer: DataFrameWriter, seen: Seen, said: BaseC
         if CONFLICT not in str(error):
             raise
         raise Overtaken from error
-    return _made(Storage(spark), seen, token)
+    return _made(seen, token)
 
 
-def _made(storage: Storage, seen: Seen, token: str) -> int:
+def _made(seen: Seen, token: str) -> int:
     """The version that carries the token. Delta says nothing when it skips a commit: then there is none."""
-    for done in transactions(storage, seen.location, seen.version + 1):
+    for done in transactions(seen.location, seen.version + 1):
         said = BaseCommit.from_json(done.metadata)
         if said is not None and said.token == token:
             return done.version
-    if (newest_version(storage, seen.location) or 0) <= seen.version:
+    if (newest_version(seen.location) or 0) <= seen.version:
         raise RuntimeError(f"a commit to {seen.location} left no trace")
     raise Overtaken

@@ -1,31 +1,23 @@
 """Delta tables without Spark: one version as a whole, and the commits that came after it one by one."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
+from pyarrow.fs import FileType
 
 from braid.cut import brings_rows
 from braid.deploy.store import Version
 from braid.errors import NotYet
 from braid.runtime import object_store
-from braid.tables.commits import TailCommit
-
-
-@dataclass(frozen=True)
-class Added:
-    """A file that a commit added, and the values of the partition that it is in."""
-
-    path: str
-    partition: dict[str, str | None]
+from braid.tables.commits import KEPT, TailCommit
+from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_back, parse, parse_checkpoint
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class Logged:
     """One commit of a table: what its writer said, and the files with rows that were not there before."""
 
     mark: TailCommit | None
-    added: tuple[Added, ...]
+    added: tuple[NewFile, ...]
 
 
 @dataclass(frozen=True)
@@ -42,6 +34,8 @@ class Pinned:
 
     version: int
     dataset: Any
+    # Delta's own name for the table: another one stands here after a rebuild, though its place is the same.
+    table_id: str
 
     @property
     def schema(self) -> pa.Schema:
@@ -50,33 +44,38 @@ class Pinned:
     def rows(self, columns: Iterable[str], where: Any = None) -> pa.Table:
         return self.dataset.to_table(columns=list(columns), filter=where)
 
-    def logged(self, version: int) -> Logged | None:
-        """Any commit of the table; None when it is still to come, or its retention is over."""
+    def text(self, file: str) -> str | None:
+        """A file of the table, such as one of its log; None when there is none."""
         try:
-            with self.dataset.filesystem.open_input_file(f"_delta_log/{version:020d}.json") as file:
-                return parse_commit(file.read().decode())
+            with self.dataset.filesystem.open_input_file(file) as opened:
+                return str(opened.read().decode())
         except FileNotFoundError:
             return None
 
+    def stamp(self, version: int) -> tuple[int, int] | None:
+        """When the file of a commit was written, and its size; None when it is gone."""
+        found = self.dataset.filesystem.get_file_info(commit_file(version))
+        return None if found.type == FileType.NotFound else (found.mtime_ns, found.size)
+
+    def logged(self, version: int) -> Logged | None:
+        """Any commit of the table; None when it is still to come, or its retention is over."""
+        text = self.text(commit_file(version))
+        return parse_commit(text) if text is not None else None
+
     def checkpoint(self) -> int:
         """The newest version with a checkpoint, -1 for none: commits may be gone only up to there."""
-        try:
-            with self.dataset.filesystem.open_input_file("_delta_log/_last_checkpoint") as file:
-                return int(json.loads(file.read())["version"])
-        except FileNotFoundError:
-            return -1
+        version = parse_checkpoint(self.text(LAST_CHECKPOINT))
+        return -1 if version is None else version
 
     def mark(self) -> TailCommit | None:
         """The newest metadata of ours; other commits (OPTIMIZE, SET TBLPROPERTIES) are looked past."""
-        for version in range(self.version, -1, -1):
-            found = self.logged(version)
-            if found is None:
-                return None
-            if found.mark is not None:
-                return found.mark
-        return None
+        said = (
+            TailCommit.from_json(info.get("userMetadata")) for _, info in infos_back(self.text, self.version)
+        )
+        newest = next((mark for mark in said if mark is not None), None)
+        return newest or TailCommit.from_json(self.text(KEPT))
 
-    def rows_of(self, files: Iterable[Added], columns: Iterable[str]) -> pa.Table:
+    def rows_of(self, files: Iterable[NewFile], columns: Iterable[str]) -> pa.Table:
         """The rows of files that a later commit added."""
         form, system = self.dataset.format, self.dataset.filesystem
         fragments = [form.make_fragment(f.path, system, self._partition(f.partition)) for f in files]
@@ -127,8 +126,46 @@ def require_table(location: str, version: Version) -> DeltaTable:
     return table
 
 
+def _metadata(location: str) -> Metadata | None:
+    """Without the table's files, of which a log has thousands."""
+    address, options = object_store.delta_address(location), object_store.delta_options(location)
+    try:
+        return DeltaTable(address, storage_options=options, without_files=True).metadata()
+    except TableNotFoundError:
+        return None
+
+
+def has_rows(location: str) -> bool:
+    table = open_table(location)
+    return table is not None and len(table.file_uris()) > 0
+
+
+def turn(location: str, app: str) -> int:
+    """The newest number that was committed under a Delta transaction id; 0 for none."""
+    table = open_table(location)
+    return (table.transaction_version(app) or 0) if table is not None else 0
+
+
+def table_id(location: str) -> str | None:
+    """Who a table is: one that takes another's place has an id of its own. None when there is none."""
+    metadata = _metadata(location)
+    return str(metadata.id) if metadata is not None else None
+
+
+def properties(location: str) -> dict[str, str]:
+    """The properties of a table; none when there is no table."""
+    metadata = _metadata(location)
+    return dict(metadata.configuration) if metadata is not None else {}
+
+
+def throughs(location: str) -> dict[date, datetime]:
+    """Day -> the last epoch that a base covers; none when there is no table."""
+    table = open_table(location)
+    return pin(table).throughs() if table is not None else {}
+
+
 def pin(table: DeltaTable) -> Pinned:
-    return Pinned(table.version(), table.to_pyarrow_dataset())
+    return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
 
 
 def rows_by_day(location: str) -> dict[date, int]:
@@ -142,14 +179,11 @@ def rows_by_day(location: str) -> dict[date, int]:
 
 
 def parse_commit(text: str) -> Logged:
-    """A file of Delta's own log. Rows that are only written anew (`dataChange` false, a fold) are not new rows."""
-    actions = [json.loads(line) for line in text.splitlines() if line]
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    mark = TailCommit.from_json(info.get("userMetadata"))
-    adds = [action["add"] for action in actions if "add" in action]
-    is_fold = mark is not None and mark.fold
-    fresh = [add for add in adds if brings_rows(mark is not None, is_fold, add["dataChange"])]
-    return Logged(mark, tuple(Added(unquote(add["path"]), add["partitionValues"]) for add in fresh))
+    """A file of a tail's log. Rows that are only written anew (`dataChange` false, a fold) are not new rows."""
+    commit = parse(0, text)
+    mark = TailCommit.from_json(commit.metadata)
+    is_news = brings_rows(mark is not None, mark is not None and mark.fold, bool(commit.new))
+    return Logged(mark, commit.new if is_news else ())
 
 
 def _keys(fragment: Any) -> dict[str, Any]:

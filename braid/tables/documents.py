@@ -1,10 +1,16 @@
-"""Small text documents at a path or URI, read and replaced whole, without Spark."""
+"""Small text files at a path or URI, read and replaced whole, without Spark.
+
+The one way to reach what lies beside the tables: deployments, checkpoints, inboxes, records of drivers, and the
+commits of Delta tables. What is on this machine is read by Python alone, and everything else by Arrow's file systems.
+"""
 
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -34,10 +40,70 @@ def write(uri: str, text: str) -> None:
             stream.write(text.encode())
 
 
+def exists(uri: str) -> bool:
+    """Whether there is such a file or folder."""
+    path = _local(uri)
+    if path is not None:
+        return path.exists()
+    with _explained(uri, "read"):
+        system, place = _remote(uri)
+        return bool(system.get_file_info(place).type.name != "NotFound")
+
+
 def names(uri: str) -> list[str]:
     """The names in a folder, sorted, without hidden ones; none when there is no such folder."""
     with _explained(uri, "listed"):
-        return sorted(name for name in _listed(uri) if not name.startswith("."))
+        return sorted(name for name, _ in _listed(uri) if not name.startswith("."))
+
+
+def changed(uri: str) -> str:
+    """When a file, or the newest one in a folder, was last changed; an empty text when it is not there."""
+    with _explained(uri, "read"):
+        times = [seconds for _, seconds in _listed(uri)]
+        if not times and (seconds := _changed(uri)) is not None:
+            times = [seconds]
+    return datetime.fromtimestamp(max(times), UTC).isoformat() if times else ""
+
+
+def make_folder(uri: str) -> None:
+    with _explained(uri, "made"):
+        path = _local(uri)
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+            return
+        system, place = _remote(uri)
+        system.create_dir(place, recursive=True)
+
+
+def move_folder(old: str, new: str) -> None:
+    """An object store moves file by file: whoever is stopped within it does it again."""
+    with _explained(old, f"moved to {new}"):
+        path, target = _local(old), _local(new)
+        if path is not None and target is not None:
+            os.replace(path, target)
+            return
+        from pyarrow.fs import FileSelector
+
+        system, place = _remote(old)
+        _, there = _remote(new)
+        for entry in system.get_file_info(FileSelector(place, recursive=True)):
+            if entry.is_file:
+                system.move(entry.path, there + entry.path.removeprefix(place))
+        system.delete_dir(place)
+
+
+def remove(uri: str) -> None:
+    """Deletes a document; one that is not there is as good."""
+    with _explained(uri, "deleted"):
+        path = _local(uri)
+        if path is not None:
+            path.unlink(missing_ok=True)
+            return
+        system, place = _remote(uri)
+        try:
+            system.delete_file(place)
+        except FileNotFoundError:
+            return
 
 
 def remove_folder(uri: str) -> None:
@@ -72,14 +138,26 @@ def _replace(path: Path, content: bytes) -> None:
         raise
 
 
-def _listed(uri: str) -> list[str]:
+def _changed(uri: str) -> float | None:
     path = _local(uri)
     if path is not None:
-        return os.listdir(path) if path.is_dir() else []
+        return path.stat().st_mtime if path.is_file() else None
+    system, place = _remote(uri)
+    nanoseconds = system.get_file_info(place).mtime_ns
+    return nanoseconds / 1e9 if nanoseconds is not None else None
+
+
+def _listed(uri: str) -> list[tuple[str, float]]:
+    """(name, when it was changed in seconds) of what is in a folder."""
+    path = _local(uri)
+    if path is not None:
+        return [(entry.name, entry.stat().st_mtime) for entry in os.scandir(path)] if path.is_dir() else []
     from pyarrow.fs import FileSelector
 
     system, place = _remote(uri)
-    return [entry.base_name for entry in system.get_file_info(FileSelector(place, allow_not_found=True))]
+    # S3 has no folders: what is a file has nothing below it.
+    entries = system.get_file_info(FileSelector(place, allow_not_found=True))
+    return [(entry.base_name, (entry.mtime_ns or 0) / 1e9) for entry in entries]
 
 
 def _local(uri: str) -> Path | None:
@@ -91,11 +169,20 @@ def _local(uri: str) -> Path | None:
 
 
 def _remote(uri: str) -> tuple[Any, str]:
+    scheme, rest = uri.split("://", 1)
+    bucket, _, path = rest.partition("/")
+    credentials = tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
+    system, place = _file_system(scheme, bucket, credentials)
+    return system, "/".join(filter(None, (place, path)))
+
+
+@lru_cache(maxsize=8)
+def _file_system(scheme: str, bucket: str, credentials: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
+    """Kept: to make one may ask the store where a bucket is. Those who may use it can change within a process."""
     from pyarrow.fs import FileSystem
 
-    scheme, rest = uri.split("://", 1)
     # Hadoop's name for what everybody else calls s3.
-    system, place = FileSystem.from_uri(f"{'s3' if scheme == 's3a' else scheme}://{rest}")
+    system, place = FileSystem.from_uri(f"{'s3' if scheme == 's3a' else scheme}://{bucket}")
     return system, str(place)
 
 

@@ -4,17 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
 
 from braid.define.durations import parse_duration
 from braid.define.source import Source
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from braid.tables.delta_log import created_with, newest_version, transaction
-from braid.tables.storage import Storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from braid.tables.delta_log import newest_version, transaction
+from braid.tables.delta_rs import properties
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Maintained:
     version: int
 
 
-def maintain(spark: "SparkSession", table: str) -> Maintained:
+def maintain(spark: SparkSession, table: str) -> Maintained:
     """Few large files (OPTIMIZE), and no files that no reader can need any more (VACUUM with the table's retention).
 
     Both are safe while streams run: OPTIMIZE rewrites without changing data, which streams skip and blind appends do
@@ -38,31 +37,26 @@ def maintain(spark: "SparkSession", table: str) -> Maintained:
     return _vacuumed(spark, table, before)
 
 
-def compact(spark: "SparkSession", table: str) -> Maintained:
+def compact(spark: SparkSession, table: str) -> Maintained:
     """Few large files; all that a table needs that is younger than its retention."""
-    from delta.tables import DeltaTable
-
     before, delta = _files(spark, table), DeltaTable.forPath(spark, table)
     delta.optimize().executeCompaction()
     return _done(spark, table, before)
 
 
-def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
+def vacuum(spark: SparkSession, table: str) -> Maintained | None:
     """Only removes files, for tables that have another way to stay compact; None when there is no such table."""
-    from delta.tables import DeltaTable
-
     if not DeltaTable.isDeltaTable(spark, table):
         return None
     return _vacuumed(spark, table, _files(spark, table))
 
 
-def is_young(spark: "SparkSession", table: str) -> bool:
+def is_young(spark: SparkSession, table: str) -> bool:
     """Whether a table was created within its retention: no file of it can be removed yet, and looking takes seconds."""
-    storage = Storage(spark)
-    first = transaction(storage, table, 0)
+    first = transaction(table, 0)
     if first is None:
         return False
-    kept = created_with(storage, table).get("delta.deletedFileRetentionDuration", "interval 7 days")
+    kept = properties(table).get("delta.deletedFileRetentionDuration", "interval 7 days")
     return datetime.now(UTC) - first.committed < parse_duration(kept.removeprefix("interval "))
 
 
@@ -88,20 +82,16 @@ def _record(settings: Settings) -> str:
     return settings.location("maintenance.json")
 
 
-def _vacuumed(spark: "SparkSession", table: str, before: int) -> Maintained:
-    from delta.tables import DeltaTable
-
+def _vacuumed(spark: SparkSession, table: str, before: int) -> Maintained:
     DeltaTable.forPath(spark, table).vacuum()
     return _done(spark, table, before)
 
 
-def _done(spark: "SparkSession", table: str, before: int) -> Maintained:
-    return Maintained(table, before, _files(spark, table), newest_version(Storage(spark), table) or 0)
+def _done(spark: SparkSession, table: str, before: int) -> Maintained:
+    return Maintained(table, before, _files(spark, table), newest_version(table) or 0)
 
 
-def _files(spark: "SparkSession", table: str) -> int:
-    from delta.tables import DeltaTable
-
+def _files(spark: SparkSession, table: str) -> int:
     detail = DeltaTable.forPath(spark, table).detail().first()
     assert detail is not None
     return int(detail.numFiles)

@@ -4,13 +4,7 @@ import math
 import random
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    answer,
-    different,
-    tumbling,
-)
+from examples.stage.naive import Answer, Event, answer, different, tumbling
 
 BEGIN, HOURS = datetime(2026, 3, 3, 6, tzinfo=UTC), 12
 END = BEGIN + timedelta(hours=HOURS)

@@ -4,8 +4,7 @@ from collections import Counter
 from datetime import datetime
 
 from examples.actions import actions_per_hour, data
-from examples.stage.checks import equal
-from examples.stage.compare import against_truth
+from examples.stage.checks import against_truth, equal
 from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage

@@ -4,13 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    answer,
-    total,
-    tumbling,
-)
+from examples.stage.naive import Answer, Event, answer, total, tumbling
 
 BEGIN, LENGTH = datetime(2026, 3, 4, 20, tzinfo=UTC), timedelta(minutes=5)
 CAMPAIGNS = ("Alpina", "Bergwerk", "Carpe Diem", "Dolce", "Estrella", "Fjord", "Gaudi", "Hygge")

@@ -22,7 +22,7 @@ def play(stage: Stage) -> Played:
     stage.bring("that are minutes late, or sent for the second time", [*late, *again])
     after = _bills(stage.rows(campaign_bills))
     truth = data.truth([*in_time, *late])
-    written = newest_commit(stage.spark, Log(stage.views[campaign_bills.name].source, stage.settings).table)
+    written = newest_commit(Log(stage.views[campaign_bills.name].source, stage.settings).table)
     owed = sum((cost for _, cost in after.values()), Decimal(0))
     checks = [
         equal("all bills together", owed, sum((row["cost"] for row in truth.values()), Decimal(0))),

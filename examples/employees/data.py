@@ -4,14 +4,7 @@ import random
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    all_time,
-    answer,
-    average,
-    total,
-)
+from examples.stage.naive import Answer, Event, all_time, answer, average, total
 
 # People begin on the first of a quarter.
 DAYS = tuple(datetime(2025, month, 1, 8, tzinfo=UTC) for month in (1, 4, 7))

@@ -3,8 +3,7 @@
 from braid.log.table import Log
 from braid.tables.commits import newest_commit
 from examples.employees import data, headcount
-from examples.stage.checks import equal
-from examples.stage.compare import against_truth
+from examples.stage.checks import against_truth, equal
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage
 
@@ -24,7 +23,7 @@ def play(stage: Stage) -> Played:
         stage.write("employees/2025-q2.csv", [*data.lines(more), data.NO_EMPLOYEE])
         stage.stream()
     after = stage.rows(headcount)
-    written = newest_commit(stage.spark, Log(stage.views[headcount.name].source, stage.settings).table)
+    written = newest_commit(Log(stage.views[headcount.name].source, stage.settings).table)
     checks = [
         against_truth("after the first file", headcount, before, data.truth(first)),
         *stage.three_ways({headcount.name: data.truth([*first, *more])}),

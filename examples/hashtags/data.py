@@ -4,12 +4,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    answer,
-    sliding,
-)
+from examples.stage.naive import Answer, Event, answer, sliding
 
 BEGIN = datetime(2026, 3, 7, 18, tzinfo=UTC)
 GOAL = BEGIN + timedelta(minutes=6)

@@ -4,12 +4,7 @@ import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    answer,
-    tumbling,
-)
+from examples.stage.naive import Answer, Event, answer, tumbling
 
 BEGIN = datetime(2026, 3, 5, 8, tzinfo=UTC)
 COUNTRIES = ("France", "Italy", "Kenya", "Peru")

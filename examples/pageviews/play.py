@@ -3,7 +3,7 @@
 from collections import Counter
 
 from examples.pageviews import data, views_by_country
-from examples.stage.compare import against_truth, identical
+from examples.stage.checks import against_truth, identical
 from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage

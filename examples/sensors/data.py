@@ -3,17 +3,7 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    all_time,
-    answer,
-    average,
-    deviation,
-    least,
-    most,
-    sliding,
-)
+from examples.stage.naive import Answer, Event, all_time, answer, average, deviation, least, most, sliding
 
 # Device -> (site, sensor, level, half of its range)
 DEVICES = {

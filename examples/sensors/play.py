@@ -3,13 +3,14 @@
 from datetime import datetime
 
 from braid.deploy import store as deployment
+from braid.tables.commits import newest_tail_commit
 from braid.tables.view_tables import ViewTables, pinned, throughs
 from examples.sensors import alerts, climate, data, usual
-from examples.stage.checks import Check, equal, text
-from examples.stage.compare import against_truth
+from examples.stage.checks import TruthCheck, against_truth, equal, text
 from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage
+from serving_layer.answer.reader import read
 
 SHOWN = 14
 
@@ -41,19 +42,15 @@ def model_cut(stage: Stage) -> datetime:
 
     A commit of a tail names the version of the base that it read; that version's days say through which epoch.
     """
-    from speed_layer.stream.tail import newest_tail_commit
-
-    commit = newest_tail_commit(stage.spark, ViewTables(stage.settings, alerts.name, 1))
+    commit = newest_tail_commit(ViewTables(stage.settings, alerts.name, 1).tail)
     assert commit is not None, "alerts were streamed"
     number, _, version = commit.lookups[usual.name].removeprefix("v").partition("@")
     base = ViewTables(stage.settings, usual.name, int(number)).base
     return max(throughs(pinned(stage.spark, base, int(version))).values())
 
 
-def _published(stage: Stage, cut: datetime) -> Check:
+def _published(stage: Stage, cut: datetime) -> TruthCheck:
     """The cut is the one with which batch published the quiet day, and nothing else is in that base yet."""
-    from serving_layer.answer.reader import read
-
     active = deployment.load(stage.settings, usual.name).active
     assert active is not None, "the model was published"
     through = read(stage.settings, active).through

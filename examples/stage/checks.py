@@ -1,12 +1,23 @@
-"""What a demo has proven: each number that was found beside the true one."""
+"""What a play or a demo has proven: each number that was found, beside the true one.
 
+Exact numbers are compared exactly, sketches within the error that they state.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
+
+from braid.define.view import View
+from braid.measures import Measure
+from braid.measures.bounds import FLOAT_TOLERANCE, bound_of
+from examples.stage.naive import Answer
 
 
 @dataclass(frozen=True)
-class Check:
+class TruthCheck:
     """Something that was found beside what is true."""
 
     name: str
@@ -15,8 +26,18 @@ class Check:
     expected: str
 
 
-def equal(name: str, found: object, expected: object) -> Check:
-    return Check(name, found == expected, text(found), text(expected))
+def equal(name: str, found: object, expected: object) -> TruthCheck:
+    return TruthCheck(name, found == expected, text(found), text(expected))
+
+
+def against_truth(name: str, view: View, found: Answer, true: Answer) -> TruthCheck:
+    """The rows of a view beside those of the naive answer."""
+    return _check(name, view.measures, found, true, approximately=True)
+
+
+def identical(name: str, view: View, found: Answer, other: Answer) -> TruthCheck:
+    """Two ways to the same rows: sketches too must say the same."""
+    return _check(name, view.measures, found, other, approximately=False)
 
 
 def text(value: object) -> str:
@@ -32,3 +53,37 @@ def text(value: object) -> str:
     if isinstance(value, int | Decimal):
         return f"{value:,}"
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _check(
+    name: str, measures: Mapping[str, Measure], found: Answer, true: Answer, approximately: bool
+) -> TruthCheck:
+    wrong = list(_wrong(measures, found, true, approximately))
+    says, wanted = f"{len(found.keys() | true.keys()) - len(wrong):,} rows equal", f"{len(true):,} rows"
+    if wrong:
+        says, wanted = (f"{words}\n{_row(side, wrong[0])}" for words, side in ((says, found), (wanted, true)))
+    return TruthCheck(name, not wrong and bool(true), says, wanted)
+
+
+def _wrong(
+    measures: Mapping[str, Measure], found: Answer, true: Answer, approximately: bool
+) -> Iterator[tuple[Any, ...]]:
+    for group in sorted(found.keys() | true.keys(), key=str):
+        mine, theirs = found.get(group, {}), true.get(group, {})
+        if not (mine and theirs) or not all(
+            _same(measure, mine[name], theirs[name], approximately) for name, measure in measures.items()
+        ):
+            yield group
+
+
+def _same(measure: Measure, mine: Any, theirs: Any, approximately: bool) -> bool:
+    bound = bound_of(measure) if approximately else None
+    if mine is None or theirs is None or not (bound or isinstance(mine, float)):
+        return bool(mine == theirs)
+    return math.isclose(mine, theirs, rel_tol=bound.relative if bound else FLOAT_TOLERANCE)
+
+
+def _row(side: Answer, group: tuple[Any, ...]) -> str:
+    numbers = side.get(group)
+    shown = "nothing" if numbers is None else ", ".join(f"{name} {text(n)}" for name, n in numbers.items())
+    return f"{', '.join(map(text, group))}: {shown}"

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from examples.stage.checks import Check, text
+from examples.stage.checks import TruthCheck, text
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Played:
     """The results and the checks of one play."""
 
     results: tuple[Shown, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[TruthCheck, ...]
 
     @property
     def ok(self) -> bool:

@@ -9,22 +9,30 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event as Stop
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from batch_layer.plan import ALL, plan
+from batch_layer.run import run
+from batch_layer.tasks import Asked
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.versions import Version
-from braid.produce.outlet import FileOutlet
+from braid.log.contents import read
+from braid.log.table import Log
+from braid.produce.outlet import FileOutlet, kafka_outlet
 from braid.produce.record import EVENT, Record
-from braid.produce.sender import kafka_outlet
 from braid.runtime.settings import Settings
-from examples.stage.checks import Check, equal
-from examples.stage.compare import against_truth, identical
+from examples.stage.checks import TruthCheck, against_truth, equal, identical
 from examples.stage.naive import Answer, Event
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from serving_layer.answer.answers import ask, ask_top, provenance
+from serving_layer.answer.reader import FromTables
+from serving_layer.answer.request import parse_ranking, parse_request
+from speed_layer.jobs.engine import stream
+from speed_layer.stream.replay import replay
 
 PARTITIONS = 3
 
@@ -35,7 +43,7 @@ Say = Callable[[str], AbstractContextManager[None]]
 class Stage:
     """Views of one example and what happens to them. Paths in its definitions are seen from `folder`."""
 
-    spark: "SparkSession"
+    spark: SparkSession
     settings: Settings
     say: Say
     # What tells the topics of two stages on one broker apart.
@@ -58,8 +66,6 @@ class Stage:
 
     def write_table(self, path: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
         """A Delta table of texts, as it is from now on; what it was stays readable as it was."""
-        import pyarrow as pa
-
         table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(columns)})
         frame = self.spark.createDataFrame(table)
         frame.coalesce(1).write.format("delta").mode("overwrite").save(self._path(path))
@@ -81,18 +87,12 @@ class Stage:
 
     def stream(self) -> None:
         """Ingests what has come, then streams it."""
-        from speed_layer.jobs.engine import stream
-
         views = list(self.views.values())
         sources = list(dict.fromkeys(view.source for view in views))
         stream(self.spark, views, self.settings, sources=sources, only=True, once=True)
 
-    def batch(self, *views: View) -> list[Check]:
+    def batch(self, *views: View) -> list[TruthCheck]:
         """Recomputes every day of views, all of them where none is named, and publishes it."""
-        from batch_layer.plan import ALL, plan
-        from batch_layer.run import run
-        from batch_layer.tasks import Asked
-
         chosen = [self.views[view.name] for view in views] or list(self.views.values())
         with self.say("recomputing every day from the log, and publishing it (batch)"):
             run(lambda: self.spark, self.settings, chosen, Asked())
@@ -101,16 +101,11 @@ class Stage:
 
     def replay(self, view: View) -> Answer:
         """History through the streaming code into a new version (Kappa); the version's rows."""
-        from speed_layer.stream.replay import replay
-
         with self.say(f"replaying history into a new version of {view.name} (Kappa)"):
             return self.rows(view, replay(self.spark, self.settings, self.views[view.name]))
 
     def rows(self, view: View, version: Version | None = None, grain: str | None = None) -> Answer:
         """What a reader gets: keys and start of the window -> numbers."""
-        from serving_layer.answer.answers import ask
-        from serving_layer.answer.request import parse_request
-
         rows = ask(self._reading(view, version), parse_request(view, grain=grain)).rows.to_pylist()
         starts = ("window_start",) if rows and "window_start" in rows[0] else ()
         return {
@@ -122,23 +117,15 @@ class Stage:
         self, view: View, by: str, n: int, per: str = "range", **asked: Any
     ) -> tuple[tuple[Any, ...], ...]:
         """The keys with the largest numbers, in a range of time or in each of its windows, and those numbers."""
-        from serving_layer.answer.answers import ask_top
-        from serving_layer.answer.request import parse_ranking, parse_request
-
         ranking = parse_ranking(view, by, n, per)
         rows = ask_top(self._reading(view), parse_request(view, **asked), ranking).rows.to_pylist()
         return tuple(tuple(row[name] for name in (*view.keys, by)) for row in rows)
 
     def provenance(self, view: View) -> dict[str, Any]:
-        from serving_layer.answer.answers import provenance
-        from serving_layer.answer.request import parse_request
-
         return provenance(self._reading(view), parse_request(view))
 
     def rejected(self) -> dict[str, int]:
         """Reason -> records of the log that are in quarantine."""
-        from braid.log.table import Log, read
-
         (source,) = {view.source for view in self.views.values()}
         rows = read(self.spark, Log(source, self.settings)).where("_error is not null")
         reasons = rows.selectExpr("substring_index(_error, ':', 1) as reason").groupBy("reason").count()
@@ -146,7 +133,7 @@ class Stage:
 
     def three_ways(
         self, truths: Mapping[str, Answer], streamed: Mapping[str, Answer] | None = None
-    ) -> list[Check]:
+    ) -> list[TruthCheck]:
         """Stream, batch and Kappa beside the truth, and beside each other; `streamed` where that has another truth."""
         views = [self.views[name] for name in truths]
         live = {view.name: self.rows(view) for view in views}
@@ -167,8 +154,6 @@ class Stage:
         return checks
 
     def _reading(self, view: View, version: Version | None = None) -> Any:
-        from serving_layer.answer.reader import FromTables
-
         found = version or deployment.load(self.settings, view.name).active
         assert found is not None, f"{view.name} was streamed"
         return FromTables(self.settings, found)

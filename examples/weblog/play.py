@@ -4,18 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from braid.produce.weblog.scenario import Weblog, weblog
-from examples.stage.checks import equal
-from examples.stage.compare import against_truth
+from examples.stage.checks import against_truth, equal
 from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.stage.stage import Stage
 from examples.weblog import data
-from examples.weblog.website import (
-    daily_pages,
-    health,
-    trending,
-    visits,
-)
+from examples.weblog.website import daily_pages, health, trending, visits
 
 NASTY = Weblog(events=3000, days=2, seed=1, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
 SHOWN = 8

@@ -1,4 +1,4 @@
-"""More questions about the requests of examples/weblog.py: what is trending now, and is the site well?"""
+"""More questions about the requests of this folder: what is trending now, and is the site well?"""
 
 from braid import View, approx_distinct, count, mean, quantile, sliding, sum_
 from examples.weblog import daily_pages, requests, visits

@@ -4,12 +4,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.naive import (
-    Answer,
-    Event,
-    all_time,
-    answer,
-)
+from examples.stage.naive import Answer, Event, all_time, answer
 
 PROVERBS = (
     "The early bird catches the worm.",

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from infra.airflow.files import USER, LocalAirflow
+from infra.services.service import open_local
 
-# Never through a proxy: it is on this machine.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 TIMEOUT = 10.0
 
 
@@ -64,5 +63,5 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.airflow.address + path, data, headers, method=method)
-        with _open(request, timeout=TIMEOUT) as answer:
+        with open_local(request, timeout=TIMEOUT) as answer:
             return json.loads(answer.read())

@@ -10,25 +10,32 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
+from infra.services.service import HOST, Service
 
-HOST = "127.0.0.1"
 USER = "admin"
 DEFAULT_PORT = 8080
 # Beside this package in the repository; Airflow reads files, not packages.
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 # Each worker is a process of 130 MB, and the pool lets one Spark run at a time.
 PARALLELISM = 2
-# The variable that Airflow's processes are known by.
-MARK = "AIRFLOW_OF_BRAID"
 
 
 @dataclass(frozen=True)
-class LocalAirflow:
-    """Where one local Airflow lives."""
+class LocalAirflow(Service):
+    """Where one local Airflow lives. A shell that uses the same AIRFLOW_HOME has no mark, and is nobody of ours."""
 
-    folder: Path
+    title = "Airflow"
+    mark = "AIRFLOW_OF_BRAID"
+    # A task that is ended tells the API so, and is tried again after the next start.
+    ends_last = "api-server"
+
+    def leads(self, process: psutil.Process) -> bool:
+        """Shells of tasks lead a session too, but are no Python."""
+        return bool(process.exe() == psutil.Process().exe())
 
     @property
     def config(self) -> Path:
@@ -62,9 +69,6 @@ class LocalAirflow:
             return str(json.loads(self.passwords.read_text())[USER])
         except FileNotFoundError:
             return None
-
-    def log(self, part: str) -> Path:
-        return self.folder / f"{part}.log"
 
     def secret(self, section: str, option: str, fresh: str) -> str:
         """The secret that is in use; otherwise the fresh one."""
@@ -133,7 +137,7 @@ def program(airflow: LocalAirflow, working_folder: Path) -> str:
     return (
         "#!/bin/sh\n"
         "# Written by `braid airflow up`: what each task runs as $BRAID.\n"
-        f"export {MARK}={shlex.quote(f'task of {airflow.folder}')}\n"
+        f"export {airflow.mark}={shlex.quote(airflow.marked('task'))}\n"
         f'cd {shlex.quote(str(working_folder))} && exec {shlex.quote(str(braid))} "$@"\n'
     )
 

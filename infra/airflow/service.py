@@ -2,31 +2,25 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from braid.errors import BraidError
 from infra.airflow.api import Api
-from infra.airflow.files import HOST, LocalAirflow, prepare
-from infra.airflow.processes import (
-    PARTS,
-    STANDBY,
-    airflow_program,
-    leader,
-    ours,
-    spawn,
-    spawn_standby,
-)
-from infra.kafka.broker import port_is_taken
-from infra.services.marked import end
-from infra.services.starting import (
-    healthy_in_time,
-    last_words,
-    one_at_a_time,
-    waited_for,
-)
+from infra.airflow.files import LocalAirflow, prepare
+from infra.services.service import HOST, Children, last_words, refuse_taken_ports, waited_for
 
+# Without a log server (the files are on this machine) and without a triggerer (no DAG here defers): the API has the
+# only port, and it is open to this machine alone.
+PARTS = {
+    "api-server": ("api-server",),
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "dag-processor": ("dag-processor",),
+}
+# Beside Airflow: a Spark that runs already, so that no task has to start one. Tasks do without it if it is gone.
+STANDBY = "standby"
 POOL = "spark"
 START_TIMEOUT = 180.0
 
@@ -34,7 +28,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Status:
+class AirflowStatus:
     """What is known of a local Airflow: `healthy` means that it answers and that all its parts beat."""
 
     running: bool
@@ -49,10 +43,10 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Started:
+class AirflowStarted:
     """What a start came to; the password only when it was made."""
 
-    status: Status
+    status: AirflowStatus
     dags: tuple[str, ...]
     already: bool
     new_password: str | None
@@ -66,54 +60,47 @@ def start(
     environment: Mapping[str, str],
     say: Say,
     unpause: bool = False,
-) -> Started:
+) -> AirflowStarted:
     """Starts what does not run, and waits until the DAGs have been read; does nothing when all runs."""
-    airflow.folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(airflow.folder):
+    with airflow.starting():
         present = status(airflow)
         if present.running:
             _refuse_other_choices(airflow, dags, port)
             return _ready(airflow, _wait_until_healthy(airflow, {}), unpause, already=True)
         # Half of it is no use, and a part that was started with other choices would not fit.
         stop(airflow)
-        if port_is_taken(port):
-            raise BraidError(
-                f"port {port} on {HOST} is taken by another process: stop that one, or choose another port with --port."
-            )
+        refuse_taken_ports({"--port": port})
         made_password = prepare(airflow, dags, port, Path.cwd())
         environment = airflow_environment(airflow, environment)
         say("preparing Airflow's database")
         _migrate(airflow, environment)
         say(f"starting Airflow on {airflow.address}")
         try:
-            children = {part: spawn(airflow, part, environment) for part in PARTS}
-            spawn_standby(airflow, environment)
+            children = {
+                part: airflow.spawn(part, (_program("airflow"), *arguments), environment)
+                for part, arguments in PARTS.items()
+            }
+            # In the folder where tasks run their commands, which must be the same for the standby to take them.
+            airflow.spawn(STANDBY, (_program("braid"), "standby"), environment, Path.cwd())
             started = _ready(airflow, _wait_until_healthy(airflow, children), unpause)
         except BaseException:
             # Also on Ctrl-C: what was started here and does not answer must not stay behind.
             stop(airflow)
             raise
-    return Started(started.status, started.dags, False, airflow.password if made_password else None)
+    return AirflowStarted(started.status, started.dags, False, airflow.password if made_password else None)
 
 
 def stop(airflow: LocalAirflow) -> bool:
-    """Ends Airflow with the tasks that run; whether there was anything to end.
-
-    The API goes last: a task that is ended tells it so, and is tried again after the next start.
-    """
-    found = ours(airflow)
-    end(process for process, part in found if part != "api-server")
-    # The API, and what was started in the meantime.
-    end(process for process, _ in ours(airflow))
-    return bool(found)
+    """Ends Airflow with the tasks that run; whether there was anything to end."""
+    return airflow.end()
 
 
-def status(airflow: LocalAirflow) -> Status:
-    found = ours(airflow)
-    processes = {part: leader(found, part) for part in (*PARTS, STANDBY)}
+def status(airflow: LocalAirflow) -> AirflowStatus:
+    leaders = airflow.leaders()
+    processes = {part: leaders.get(part) for part in (*PARTS, STANDBY)}
     running = all(processes[part] for part in PARTS)
     health = Api(airflow).health() if running else {}
-    return Status(
+    return AirflowStatus(
         running=running,
         healthy=all(health.get(part) == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")),
         address=airflow.address,
@@ -139,24 +126,21 @@ def airflow_environment(airflow: LocalAirflow, environment: Mapping[str, str]) -
     }
 
 
-def _ready(airflow: LocalAirflow, present: Status, unpause: bool, already: bool = False) -> Started:
+def _ready(
+    airflow: LocalAirflow, present: AirflowStatus, unpause: bool, already: bool = False
+) -> AirflowStarted:
     """Airflow with its DAGs and its pool."""
     api = Api(airflow)
     found = _wait_for_dags(airflow, api)
     api.create_pool(POOL, 1, "Spark applications of Braid at the same time")
     for dag in found if unpause else ():
         api.unpause(dag)
-    return Started(present, found, already, None)
+    return AirflowStarted(present, found, already, None)
 
 
-def _wait_until_healthy(airflow: LocalAirflow, children: Mapping[str, "subprocess.Popen[bytes]"]) -> Status:
-    found = healthy_in_time(lambda: status(airflow), START_TIMEOUT, "Airflow's", children, airflow.log)
-    if found is None:
-        raise BraidError(
-            f"Airflow does not answer on {airflow.address} after {START_TIMEOUT:.0f} s. "
-            f"{last_words(airflow.log('api-server'))}"
-        )
-    return found
+def _wait_until_healthy(airflow: LocalAirflow, children: Children) -> AirflowStatus:
+    missing = f"does not answer on {airflow.address}"
+    return airflow.wait(lambda: status(airflow), children, START_TIMEOUT, missing)
 
 
 def _wait_for_dags(airflow: LocalAirflow, api: Api) -> tuple[str, ...]:
@@ -193,7 +177,7 @@ def _refuse_other_choices(airflow: LocalAirflow, dags: Path, port: int) -> None:
 def _migrate(airflow: LocalAirflow, environment: Mapping[str, str]) -> None:
     with airflow.log("migrate").open("wb") as log:
         done = subprocess.run(
-            (airflow_program(), "db", "migrate"),
+            (_program("airflow"), "db", "migrate"),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -202,3 +186,7 @@ def _migrate(airflow: LocalAirflow, environment: Mapping[str, str]) -> None:
         )
     if done.returncode != 0:
         raise BraidError(f"Airflow's database cannot be prepared. {last_words(airflow.log('migrate'))}")
+
+
+def _program(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from braid.errors import SettingsError
 from braid.runtime.settings import Settings
+from infra.services.service import HOST, Service
 
-HOST = "127.0.0.1"
+MASTER = "master"
 
 
 @dataclass(frozen=True)
@@ -19,15 +20,23 @@ class Choices:
     cores: int
     memory: str
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return MASTER, *(f"worker-{number}" for number in range(1, self.workers + 1))
+
     def __str__(self) -> str:
         return f"{self.workers} workers of {self.cores} cores and {self.memory}"
 
 
 @dataclass(frozen=True)
-class LocalCluster:
-    """Where one local cluster lives."""
+class LocalCluster(Service):
+    """Where one local cluster lives: a master, workers, and the executors that these start."""
 
-    folder: Path
+    title = "the cluster"
+    mark = "CLUSTER_OF_BRAID"
+    # Workers end their executors first; and a master that is left alone ends at once.
+    ends_last = MASTER
+
     port: int
     ui_port: int
     secret: str
@@ -48,9 +57,6 @@ class LocalCluster:
     @property
     def recovery(self) -> Path:
         return self.folder / "recovery"
-
-    def log(self, part: str) -> Path:
-        return self.folder / f"{part}.log"
 
     def work(self, part: str) -> Path:
         """The folder of a worker: what its executors say and spill."""

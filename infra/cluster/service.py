@@ -1,39 +1,31 @@
 """A Spark standalone cluster on this machine: a master and workers, each a process of its own, on 127.0.0.1."""
 
 import json
-import urllib.request
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import psutil
 
 from braid.errors import BraidError
-from infra.cluster.files import HOST, Choices, LocalCluster
-from infra.cluster.processes import (
-    MASTER,
-    leaders,
-    ours,
-    secret_of,
-    spawn,
-    workers,
-)
-from infra.kafka.broker import port_is_taken
-from infra.preflight import check_java
-from infra.services.marked import end
-from infra.services.starting import healthy_in_time, last_words, one_at_a_time
-
-if TYPE_CHECKING:
-    import subprocess
+from braid.runtime.spark_cluster import SECRET_VARIABLE
+from infra.cluster.files import MASTER, Choices, LocalCluster
+from infra.services.service import HOST, killed_on_failure, open_local, refuse_taken_ports
 
 DEFAULT = Choices(workers=2, cores=2, memory="4g")
+# What a master or a worker needs itself; executors have memory of their own.
+HEAP = "256m"
 START_TIMEOUT = 60.0
-# Never through a proxy: it is on this machine.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Status:
+class SparkClusterStatus:
     """What is known of a cluster: `healthy` means that its master answers and has all workers that were asked for."""
 
     healthy: bool
@@ -52,54 +44,46 @@ class Status:
         return asdict(self)
 
 
-def start(cluster: LocalCluster, say: Say = lambda text: None, **asked: Any) -> Status:
+def start(cluster: LocalCluster, say: Say = lambda text: None, **asked: Any) -> SparkClusterStatus:
     """Starts what does not run, and waits until every worker is at the master; does nothing when all runs.
 
     What is not asked for is as it was started, else as by default.
     """
-    cluster.folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(cluster.folder):
-        running = leaders(cluster)
+    with cluster.starting():
+        running = cluster.leaders()
         choices = _agreed(cluster, asked, running)
-        java = check_java()
-        if not java.ok:
-            raise BraidError(f"the cluster cannot start: {java.detail}. {java.fix}")
+        cluster.require_java()
         if MASTER not in running:
-            _refuse_taken_ports(cluster)
+            refuse_taken_ports({"BRAID_CLUSTER_PORT": cluster.port, "BRAID_CLUSTER_UI_PORT": cluster.ui_port})
         cluster.prepare(choices)
-        missing = [part for part in (MASTER, *workers(choices)) if part not in running]
+        missing = [part for part in choices.parts if part not in running]
         if missing:
             say(f"starting {', '.join(missing)} of the cluster at {cluster.master}")
         children: dict[str, subprocess.Popen[bytes]] = {}
-        try:
+        with killed_on_failure(children):
             for part in missing:
-                children[part] = spawn(cluster, part, choices)
-            return _wait_until_healthy(cluster, children)
-        except BaseException:
-            # Also on Ctrl-C: what was started here and does not answer must not stay behind.
-            for child in children.values():
-                child.kill()
-                child.wait()
-            raise
+                shutil.rmtree(cluster.work(part), ignore_errors=True)
+                children[part] = cluster.spawn(
+                    part, _command(cluster, part, choices), _environment(cluster, part)
+                )
+            missing_workers = f"at {cluster.master} has not got all its workers"
+            return cluster.wait(lambda: status(cluster), children, START_TIMEOUT, missing_workers)
 
 
 def stop(cluster: LocalCluster) -> bool:
     """Ends the cluster with the executors that it runs; whether there was anything to end."""
-    found = ours(cluster)
-    # Workers first: they end their executors, and a master that is left alone ends at once.
-    end(process for process, part in found if part != MASTER)
-    end(process for process, _ in ours(cluster))
+    ended = cluster.end()
     cluster.forget()
-    return bool(found)
+    return ended
 
 
-def status(cluster: LocalCluster) -> Status:
-    running = leaders(cluster)
+def status(cluster: LocalCluster) -> SparkClusterStatus:
+    running = cluster.leaders()
     choices = cluster.choices
-    wanted = (MASTER, *(workers(choices) if choices else ()))
+    wanted = choices.parts if choices else (MASTER,)
     seen = _ask(cluster) if MASTER in running else {}
     alive = [worker for worker in seen.get("workers", ()) if worker["state"] == "ALIVE"]
-    return Status(
+    return SparkClusterStatus(
         healthy=seen.get("status") == "ALIVE"
         and choices is not None
         and len(alive) == choices.workers
@@ -116,7 +100,7 @@ def status(cluster: LocalCluster) -> Status:
             f"{app['name']} ({app['state'].lower()}, {app['cores']} cores)"
             for app in seen.get("activeapps", ())
         ),
-        authenticated=MASTER in running and bool(secret_of(running[MASTER])),
+        authenticated=MASTER in running and bool(_secret_of(running[MASTER])),
     )
 
 
@@ -133,7 +117,7 @@ def _agreed(cluster: LocalCluster, asked: Mapping[str, Any], running: Mapping[st
             f"the cluster runs already with {present}: `braid cluster stop` ends it, and then it can be started with "
             f"{choices}."
         )
-    if any(secret_of(pid) != cluster.secret for pid in running.values()):
+    if any(_secret_of(pid) != cluster.secret for pid in running.values()):
         raise BraidError(
             "the cluster runs already with another BRAID_SPARK_SECRET: set that one, or end the cluster with `braid "
             "cluster stop` and start it with this one."
@@ -141,29 +125,49 @@ def _agreed(cluster: LocalCluster, asked: Mapping[str, Any], running: Mapping[st
     return present
 
 
-def _refuse_taken_ports(cluster: LocalCluster) -> None:
-    for setting, port in (("BRAID_CLUSTER_PORT", cluster.port), ("BRAID_CLUSTER_UI_PORT", cluster.ui_port)):
-        if port_is_taken(port):
-            raise BraidError(
-                f"port {port} on {HOST} is taken by another process: stop that one, or choose another port with "
-                f"{setting}."
-            )
+def _secret_of(pid: int) -> str:
+    """The secret that a part was started with."""
+    try:
+        return psutil.Process(pid).environ().get(SECRET_VARIABLE, "")
+    except psutil.Error:
+        return ""
 
 
-def _wait_until_healthy(cluster: LocalCluster, children: "Mapping[str, subprocess.Popen[bytes]]") -> Status:
-    found = healthy_in_time(lambda: status(cluster), START_TIMEOUT, "the cluster's", children, cluster.log)
-    if found is None:
-        raise BraidError(
-            f"the cluster at {cluster.master} has not got all its workers after {START_TIMEOUT:.0f} s. "
-            f"{last_words(cluster.log(MASTER))}"
-        )
-    return found
+def _command(cluster: LocalCluster, part: str, choices: Choices) -> tuple[str, ...]:
+    start = (str(_spark_home() / "bin" / "spark-class"),)
+    if part == MASTER:
+        options = ("--host", HOST, "--port", str(cluster.port), "--webui-port", str(cluster.ui_port))
+        return (*start, "org.apache.spark.deploy.master.Master", *options)
+    own = ("--host", HOST, "--port", "0", "--webui-port", "0", "--work-dir", str(cluster.work(part)))
+    gives = ("--cores", str(choices.cores), "--memory", choices.memory)
+    return (*start, "org.apache.spark.deploy.worker.Worker", *own, *gives, cluster.master)
+
+
+def _environment(cluster: LocalCluster, part: str) -> dict[str, str]:
+    """The caller's, without what would lead Spark elsewhere."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return kept | {
+        "SPARK_HOME": str(_spark_home()),
+        "SPARK_CONF_DIR": str(cluster.config),
+        "SPARK_DAEMON_MEMORY": HEAP,
+        # The pages of master and workers would be open to other machines otherwise.
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_DIRS": str(cluster.work(part) / "spill"),
+        # Spark hands it on to executors in the same way: it is never on a command line or in a file.
+        SECRET_VARIABLE: cluster.secret,
+    }
+
+
+def _spark_home() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent
 
 
 def _ask(cluster: LocalCluster) -> dict[str, Any]:
     """What the master says of itself; empty where nobody answers."""
     try:
-        with _open(f"{cluster.address}/json/", timeout=5.0) as answer:
+        with open_local(f"{cluster.address}/json/", timeout=5.0) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
 """One embedded Kafka broker: a KRaft node on this machine, alone or one of a cluster, its data under BRAID_HOME.
 
-A broker is recognised by its command line, which names its own configuration file: there is no file with
-a process id to go stale or to be lost. It is known to answer when the cluster id at its port is its own.
+It is known to answer when the cluster id at its port is its own.
 """
 
+import os
 import re
 import socket
 import subprocess
@@ -12,25 +12,24 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
 from braid.errors import BraidError
 from braid.runtime.installation import jars
-from infra.preflight import check_java, java_command
-from infra.services.marked import is_alive
-from infra.services.starting import last_words, one_at_a_time, waited_for
+from infra.preflight import java_command
+from infra.services.service import HOST, Children, Service, end, killed_on_failure, refuse_taken_ports
 
-HOST = "127.0.0.1"
+PART = "broker"
 HEAP = ("-Xms256m", "-Xmx512m")
 START_TIMEOUT = 60.0
-STOP_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
-class Broker:
+class Broker(Service):
     """Where one embedded broker lives, its number in its cluster, and the controllers' ports of all its nodes."""
 
-    folder: Path
+    title = "the broker"
+    mark = "BROKER_OF_BRAID"
+    ends_last = PART
+
     port: int
     controller_port: int
     number: int = 1
@@ -54,13 +53,9 @@ class Broker:
     def config(self) -> Path:
         return self.folder / "server.properties"
 
-    @property
-    def log(self) -> Path:
-        return self.folder / "broker.log"
-
 
 @dataclass(frozen=True)
-class Status:
+class BrokerStatus:
     """What is known of a broker: `answers` means that it, and not somebody else, serves its port."""
 
     running: bool
@@ -69,6 +64,10 @@ class Status:
     bootstrap: str
     cluster_id: str | None
     data: str
+
+    @property
+    def healthy(self) -> bool:
+        return self.answers
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -106,41 +105,34 @@ def server_properties(broker: Broker) -> str:
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def start(broker: Broker, say: Callable[[str], None] = lambda text: None) -> Status:
+def start(broker: Broker, say: Callable[[str], None] = lambda text: None) -> BrokerStatus:
     """Starts a broker that is a cluster of its own, and waits until it answers; nothing to do when it already does."""
-    with launching(broker, say) as process:
-        return wait_until_it_answers(broker, process)
+    with launching(broker, say) as children:
+        return wait_until_it_answers(broker, children)
 
 
 @contextmanager
 def launching(
     broker: Broker, say: Callable[[str], None] = lambda text: None, cluster_id: str | None = None
-) -> Iterator[psutil.Process]:
-    """The broker's process for the block that waits until it answers: if that fails, what was started is ended."""
-    broker.folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(broker.folder):
-        process = _process(broker)
-        if process is not None:
-            yield process
+) -> Iterator[Children]:
+    """The broker, started, for the block that waits until it answers: if that fails, what was started is ended."""
+    with broker.starting():
+        if broker.leaders():
+            yield {}
             return
-        java = check_java()
-        if not java.ok:
-            raise BraidError(f"the broker cannot start: {java.detail}. {java.fix}")
-        _refuse_taken_ports(broker)
+        broker.require_java()
+        refuse_taken_ports(
+            {"BRAID_KAFKA_PORT": broker.port, "BRAID_KAFKA_CONTROLLER_PORT": broker.controller_port}
+        )
         _refuse_data_of_another_cluster(broker)
         broker.config.write_text(server_properties(broker))
         if cluster_id_of(broker) is None:
             say("formatting the broker's storage")
             storage_tool("format", "-t", cluster_id or new_cluster_id(), "-c", str(broker.config))
         say(f"starting the broker on {broker.bootstrap}")
-        child = spawn(broker)
-        try:
-            yield psutil.Process(child.pid)
-        except BaseException:
-            # Also on Ctrl-C: what was started here and does not answer must not stay behind.
-            child.kill()
-            child.wait()
-            raise
+        children = {PART: spawn(broker)}
+        with killed_on_failure(children):
+            yield children
 
 
 def new_cluster_id() -> str:
@@ -153,27 +145,24 @@ def stop(broker: Broker) -> bool:
 
 
 def stop_all(brokers: Iterable[Broker]) -> bool:
-    """Stops them side by side; whether there was one to stop."""
-    found = [process for process in map(_process, brokers) if process is not None]
-    for process in found:
-        process.terminate()
-    _, stubborn = psutil.wait_procs(found, STOP_TIMEOUT)
-    for process in stubborn:
-        # What it acknowledged is on disk, and it recovers its log at the next start.
-        process.kill()
-    psutil.wait_procs(stubborn, STOP_TIMEOUT)
+    """Stops them side by side; whether there was one to stop.
+
+    One that has to be killed has on disk what it acknowledged, and recovers its log at the next start.
+    """
+    found = [process for broker in brokers for process, _ in broker.processes()]
+    end(found)
     return bool(found)
 
 
-def status(broker: Broker) -> Status:
-    process = _process(broker)
+def status(broker: Broker) -> BrokerStatus:
+    pid = broker.leaders().get(PART)
     cluster_id = cluster_id_of(broker)
-    return Status(
-        running=process is not None,
-        answers=process is not None
+    return BrokerStatus(
+        running=pid is not None,
+        answers=pid is not None
         and cluster_id is not None
         and answering_cluster(broker.bootstrap) == cluster_id,
-        pid=process.pid if process else None,
+        pid=pid,
         bootstrap=broker.bootstrap,
         cluster_id=cluster_id,
         data=str(broker.folder / "data"),
@@ -204,26 +193,6 @@ def answering_cluster(bootstrap: str, timeout: float = 2.0) -> str | None:
         admin.close()
 
 
-def port_is_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return True
-    return False
-
-
-def _refuse_taken_ports(broker: Broker) -> None:
-    ports = (("BRAID_KAFKA_PORT", broker.port), ("BRAID_KAFKA_CONTROLLER_PORT", broker.controller_port))
-    for setting, port in ports:
-        if port_is_taken(port):
-            raise BraidError(
-                f"port {port} on {HOST} is taken by another process: stop that one, or choose another port "
-                f"with {setting}."
-            )
-
-
 def _refuse_data_of_another_cluster(broker: Broker) -> None:
     """A cluster of another size would not find the copies that it expects, nor a majority."""
     if cluster_id_of(broker) is None or not broker.config.exists():
@@ -238,33 +207,12 @@ def _refuse_data_of_another_cluster(broker: Broker) -> None:
 
 
 def spawn(broker: Broker) -> "subprocess.Popen[bytes]":
-    with broker.log.open("wb") as log:
-        return subprocess.Popen(
-            _java("kafka.Kafka", str(broker.config), heap=HEAP),
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=broker.folder, start_new_session=True,
-        )  # fmt: skip
+    return broker.spawn(PART, _java("kafka.Kafka", str(broker.config), heap=HEAP), os.environ)
 
 
-def wait_until_it_answers(broker: Broker, process: psutil.Process) -> Status:
-    def look() -> Status | None:
-        present = status(broker)
-        # One that has ended is not waited for.
-        return present if present.answers or not is_alive(process) else None
-
-    found = waited_for(look, START_TIMEOUT)
-    if found is None or not found.answers:
-        raise BraidError(
-            f"the broker (process {process.pid}) does not answer on {broker.bootstrap}. {last_words(broker.log)}"
-        )
-    return found
-
-
-def _process(broker: Broker) -> psutil.Process | None:
-    for process in psutil.process_iter(["cmdline"]):
-        command = process.info["cmdline"] or []
-        if command[-2:] == ["kafka.Kafka", str(broker.config)] and is_alive(process):
-            return process
-    return None
+def wait_until_it_answers(broker: Broker, children: Children) -> BrokerStatus:
+    missing = f"does not answer on {broker.bootstrap}"
+    return broker.wait(lambda: status(broker), children, START_TIMEOUT, missing)
 
 
 def cluster_id_of(broker: Broker) -> str | None:

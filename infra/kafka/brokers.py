@@ -12,7 +12,7 @@ from infra.kafka.broker import Broker
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Brokers:
     """The nodes, each with a folder and two ports of its own."""
 
     nodes: tuple[Broker, ...]
@@ -23,20 +23,20 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class ClusterStatus:
+class BrokersStatus:
     """`running` means that any node does; `answers`, that all of them do."""
 
     running: bool
     answers: bool
     bootstrap: str
     cluster_id: str | None
-    nodes: tuple[embedded.Status, ...]
+    nodes: tuple[embedded.BrokerStatus, ...]
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
-def embedded_cluster(settings: Settings) -> Cluster:
+def embedded_cluster(settings: Settings) -> Brokers:
     """The brokers of these settings; refused where BRAID_KAFKA_BOOTSTRAP names others."""
     if not settings.uses_embedded_broker:
         raise SettingsError(
@@ -51,7 +51,7 @@ def embedded_cluster(settings: Settings) -> Cluster:
     )
 
 
-def make_cluster(folders: list[Path], ports: list[int], controller_ports: list[int]) -> Cluster:
+def make_cluster(folders: list[Path], ports: list[int], controller_ports: list[int]) -> Brokers:
     taken = [*ports, *controller_ports]
     if len(set(taken)) < len(taken):
         raise SettingsError(
@@ -60,10 +60,10 @@ def make_cluster(folders: list[Path], ports: list[int], controller_ports: list[i
         )
     quorum = tuple(controller_ports) if len(ports) > 1 else ()
     places = zip(folders, ports, controller_ports, range(1, len(ports) + 1), strict=True)
-    return Cluster(tuple(Broker(*place, quorum=quorum) for place in places))
+    return Brokers(tuple(Broker(*place, quorum=quorum) for place in places))
 
 
-def start(cluster: Cluster, say: Callable[[str], None] = lambda text: None) -> ClusterStatus:
+def start(cluster: Brokers, say: Callable[[str], None] = lambda text: None) -> BrokersStatus:
     """Starts the nodes that do not run and waits until all answer: none does before a majority runs."""
     known = {embedded.cluster_id_of(node) for node in cluster.nodes} - {None}
     if len(known) > 1:
@@ -74,20 +74,20 @@ def start(cluster: Cluster, say: Callable[[str], None] = lambda text: None) -> C
     # All of them are formatted with one id: with different ones they would not let each other in.
     shared = next(iter(known), None) or embedded.new_cluster_id()
     with ExitStack() as starting:
-        processes = [starting.enter_context(embedded.launching(node, say, shared)) for node in cluster.nodes]
-        for node, process in zip(cluster.nodes, processes, strict=True):
-            embedded.wait_until_it_answers(node, process)
+        started = [starting.enter_context(embedded.launching(node, say, shared)) for node in cluster.nodes]
+        for node, children in zip(cluster.nodes, started, strict=True):
+            embedded.wait_until_it_answers(node, children)
     return status(cluster)
 
 
-def stop(cluster: Cluster) -> bool:
+def stop(cluster: Brokers) -> bool:
     """Stops all nodes side by side, so that none waits for a majority that is gone; whether there was one to stop."""
     return embedded.stop_all(cluster.nodes)
 
 
-def status(cluster: Cluster) -> ClusterStatus:
+def status(cluster: Brokers) -> BrokersStatus:
     nodes = tuple(embedded.status(node) for node in cluster.nodes)
-    return ClusterStatus(
+    return BrokersStatus(
         running=any(node.running for node in nodes),
         answers=all(node.answers for node in nodes),
         bootstrap=cluster.bootstrap,

@@ -13,16 +13,16 @@ from typing import Protocol
 
 import psutil
 
-from braid.runtime.logging import Log
+from braid.runtime.logging import Logger
 from infra.kafka import brokers
-from infra.kafka.broker import Broker, stop_all
-from infra.kafka.brokers import Cluster
-from infra.services.marked import is_alive
+from infra.kafka.broker import PART, Broker, stop_all
+from infra.kafka.brokers import Brokers
+from infra.services.service import is_alive
 
 Say = Callable[[str, str], None]
 
 _TETHER = Path(__file__).with_name("tether.py")
-log = Log("supervisor")
+log = Logger("supervisor")
 
 
 class Running(Protocol):
@@ -127,7 +127,7 @@ def explain_exit(code: int, last_line: str | None) -> str:
 class BrokerChild:
     """The embedded brokers: left alone at the end when they ran before, stopped when they were started here."""
 
-    cluster: Cluster
+    cluster: Brokers
     name: str = "broker"
     started_here: set[Broker] = field(default_factory=set)
 
@@ -157,7 +157,7 @@ class _RunningBroker:
         if self._starting.is_alive():
             return None
         gone = [
-            f"process {process.pid} is gone; its log is {node.log}"
+            f"process {process.pid} is gone; its log is {node.log(PART)}"
             for node, process in zip(self._cluster.nodes, self._processes, strict=False)
             if not is_alive(process)
         ]

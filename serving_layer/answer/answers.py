@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 
 from braid.define.windows import Window
 from braid.deploy.store import Version
-from braid.states import arrow
+from braid.merge.arrow import IN_TAIL, Snapshot
+from braid.states.database import cursor
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE
+from serving_layer.answer.json_values import plain, plain_rows
 from serving_layer.answer.numbers import (
     EVENT_COUNT,
     KNOWN,
@@ -25,8 +27,6 @@ from serving_layer.answer.numbers import (
     numbers,
     totals,
 )
-from serving_layer.answer.plain import plain, plain_rows
-from serving_layer.answer.reader import IN_TAIL, Snapshot
 from serving_layer.answer.request import (
     Ranking,
     Request,
@@ -162,7 +162,7 @@ def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.
     partition = f"PARTITION BY {apart[0]} " if apart else ""
     order = [f"{_quoted(ranking.by)} DESC NULLS LAST", *map(_quoted, found.column_names)]
     place = f"row_number() OVER ({partition}ORDER BY {', '.join(order)})"
-    with arrow.cursor() as database:
+    with cursor() as database:
         database.register("found", found.append_column("_row", pa.array(np.arange(len(found)))))
         first = database.sql(
             f"SELECT _row, {place} AS _place FROM found QUALIFY _place <= {ranking.n} "

@@ -1,4 +1,4 @@
-"""The books of a source as its log tells them, without Spark and without its broker: a file is counted once."""
+"""Counts what a source's log holds (accepted, rejected, requeued), without Spark and without its broker."""
 
 import threading
 from collections import Counter
@@ -17,7 +17,7 @@ REASONS = 20
 
 
 @dataclass(frozen=True)
-class Counted:
+class FileCounts:
     """The rows of one file: those that came from the source, and of all the rejected ones why."""
 
     accepted: int
@@ -26,12 +26,12 @@ class Counted:
     reasons: tuple[tuple[str, int], ...]
 
 
-class Books:
+class LogLedger:
     """Counts what is new in a log's files at every look."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._counted: dict[str, Counted] = {}
+        self._counted: dict[str, FileCounts] = {}
         self._lock = threading.Lock()
 
     def summary(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Books:
             ],
         }
 
-    def _count(self, table: DeltaTable) -> list[Counted]:
+    def _count(self, table: DeltaTable) -> list[FileCounts]:
         dataset = table.to_pyarrow_dataset()
         present = {part.path: part for part in dataset.get_fragments()}
         for path in present.keys() - self._counted.keys():
@@ -90,12 +90,12 @@ def newest_commit(table: DeltaTable) -> Commit | None:
     return None
 
 
-def _counted(rows: Any) -> Counted:
+def _counted(rows: Any) -> FileCounts:
     inbox = pc.equal(rows["_partition"], INBOX_PARTITION)
     errors = rows["_error"]
     from_source = errors.filter(pc.invert(inbox))
     reasons = pc.value_counts(errors.drop_null().combine_chunks())
-    return Counted(
+    return FileCounts(
         from_source.null_count,
         len(from_source) - from_source.null_count,
         len(errors) - len(from_source),

@@ -1,4 +1,4 @@
-"""Numbers with what is known about them: whether they are final, and how much of them the tail holds."""
+"""Presents states as numbers, and says of each whether it is final and how much of it is in the tail."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,11 +12,11 @@ from braid.define.view import View
 from braid.define.windows import Session, all_time
 from braid.measures import Measure
 from braid.measures.counts import Count
+from braid.merge.arrow import IN_TAIL, Snapshot, served_states
 from braid.states import EVENTS, arrow
 from braid.states.finality import watermark
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE, bounds
-from serving_layer.answer.reader import IN_TAIL, Snapshot, served_states
 
 # Names that begin with an underscore are nobody else's: a view of web requests has a key called "status".
 STATUS, EVENT_COUNT = "_status", "_events"

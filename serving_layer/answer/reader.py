@@ -1,55 +1,27 @@
-"""Reads a view as it is served: base and tail of its active version, each event from exactly one side of its cut."""
+"""Reads the active version of a view from its tables, as much of it as a question needs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.define.loading import load_definitions
-from braid.define.view import View
 from braid.define.windows import Window
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
 from braid.errors import BraidError
+from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
-from braid.states import EVENTS, state_columns
-from braid.states.arrow import INSTANT
-from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import (
     Pinned,
     open_table,
     pin,
     require_table,
 )
-from braid.tables.view_tables import LATE, ViewTables, bounds
+from braid.tables.view_tables import ViewTables
 from serving_layer.answer.scope import (
     EVERYTHING,
     Scope,
     condition,
     day_condition,
 )
-
-# How many of a row's events the tail holds: the others are in the base.
-IN_TAIL = "_in_tail"
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One version's tables at one moment. Rows of the tail that the base covers may be there, and are not served."""
-
-    version: Version
-    tail_version: int
-    base_version: int | None
-    tail: pa.Table
-    base: pa.Table
-    through: Mapping[date, datetime]
-    mark: TailCommit | None
-
-    @property
-    def view(self) -> View:
-        return self.version.view
 
 
 def active_version(settings: Settings, name: str) -> Version:
@@ -112,30 +84,3 @@ def snapshot(version: Version, tail: Pinned, base: Pinned | None, scope: Scope =
         {} if base is None else base.throughs(day_condition(scope, zone)),
         tail.mark(),
     )
-
-
-def tail_columns(view: View) -> list[str]:
-    return ["epoch", *base_columns(view)]
-
-
-def base_columns(view: View) -> list[str]:
-    """Without `through`: a snapshot keeps it once for each day."""
-    return ["day", *bounds(view), LATE, *view.keys, *state_columns(view)]
-
-
-def uncovered(tail: pa.Table, through: Mapping[date, datetime]) -> pa.Table:
-    """The tail's rows beyond the cut of their day; all of them for a day without one."""
-    days = pa.array(through.keys(), pa.date32())
-    cuts = pa.array(through.values(), INSTANT)
-    cut = cuts.take(pc.index_in(tail["day"], days).combine_chunks())
-    return tail.filter(pc.fill_null(pc.greater(tail["epoch"], cut), True))
-
-
-def served_states(snapshot: Snapshot) -> pa.Table:
-    """States as they are to be merged: those of the base, and those of the tail beyond each day's cut."""
-    base, tail = snapshot.base, uncovered(snapshot.tail, snapshot.through).drop_columns("epoch")
-    # A day without events has one row, which carries the day's cut and nothing else.
-    base = base.filter(pc.is_valid(base[bounds(snapshot.view)[0]]))
-    nothing = pa.repeat(pa.scalar(0, pa.int64()), len(base))
-    sides = [base.append_column(IN_TAIL, nothing), tail.append_column(IN_TAIL, tail[EVENTS.state_name])]
-    return pa.concat_tables(sides, promote_options="permissive")

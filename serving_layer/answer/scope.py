@@ -1,4 +1,4 @@
-"""Which part of a view's tables a question needs: pushed down to the files, and never so far that an answer changes."""
+"""Which rows of a view's tables a question needs, by time and by keys, as conditions on files and rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +17,8 @@ from braid.errors import BraidError
 from braid.states.calendar import local_day
 
 Wanted = tuple[str | None, ...]
+# Days and windows around a time must be times too, in every zone.
+FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,22 @@ def condition(scope: Scope, schema: pa.Schema, zone: ZoneInfo) -> Any:
         if bound is not None:
             moment = pa.scalar(bound.astimezone(UTC), pa.timestamp("us", "UTC"))
             conditions.append(getattr(pc.field("pane"), compare)(moment))
-    for key, wanted in scope.keys.items():
-        values = [typed(text, schema.field(key).type, key, zone) for text in wanted if text is not None]
-        equal = [pc.field(key) == value for value in values]
-        missing = [pc.field(key).is_null()] if None in wanted else []
+    for key, values in wanted_values(scope.keys, schema, zone).items():
+        equal = [pc.field(key) == value for value in values.drop_null()]
+        missing = [pc.field(key).is_null()] if values.null_count else []
         conditions.append(reduce(or_, equal + missing))
     present = [each for each in conditions if each is not None]
     return reduce(and_, present) if present else None
+
+
+def wanted_values(keys: Mapping[str, Wanted], schema: pa.Schema, zone: ZoneInfo) -> dict[str, pa.Array]:
+    """The values of keys that a question names, each in the type that it has in the view's tables; null is no value."""
+    found = {}
+    for key, texts in keys.items():
+        kind = schema.field(key).type
+        values = [None if text is None else typed(text, kind, key, zone).as_py() for text in texts]
+        found[key] = pa.array(values, kind)
+    return found
 
 
 def typed(text: str, kind: pa.DataType, key: str, zone: ZoneInfo) -> pa.Scalar:
@@ -70,7 +81,7 @@ def typed(text: str, kind: pa.DataType, key: str, zone: ZoneInfo) -> pa.Scalar:
         return pa.scalar(parse_moment(text, zone, f"key {key!r}"), kind)
     try:
         return pa.scalar(text, pa.string()).cast(kind)
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OverflowError, UnicodeError):
         raise BraidError(
             f"key {key!r} cannot be {text!r}: its values are of type {kind}, such as {_example(kind)}."
         ) from None
@@ -85,6 +96,8 @@ def parse_moment(text: str, zone: ZoneInfo, what: str) -> datetime:
             f"{what} is {text!r}, which is not a time: write it as 2024-03-08, 2024-03-08T14:30 (in {zone}) or "
             "2024-03-08T14:30Z."
         ) from None
+    if not FIRST_YEAR <= moment.year < LAST_YEAR:
+        raise BraidError(f"{what} is {text!r}: use a time between the years {FIRST_YEAR} and {LAST_YEAR}.")
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 

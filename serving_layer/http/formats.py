@@ -9,7 +9,7 @@ from fastapi import Response
 from fastapi.responses import JSONResponse
 
 from serving_layer.answer.answers import Answer, document, shown
-from serving_layer.answer.plain import plain_rows
+from serving_layer.answer.json_values import plain_rows
 from serving_layer.http.problems import Refused
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"

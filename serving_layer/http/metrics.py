@@ -1,64 +1,67 @@
-"""What the server tells Prometheus about itself: questions, their time, and what it holds in memory."""
+"""What the server tells Prometheus: questions and their time, what is in memory, and the processes' own metrics."""
 
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 
-from braid.runtime.metrics import CONTENT_TYPE
-from serving_layer.memory.all_views import Hub
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from braid.runtime.metrics import CONTENT_TYPE, ProcessMetrics
+from braid.runtime.status import ProcessStatus
+from serving_layer.memory.all_views import AllViews
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Meter:
-    """Counts how long answers took, by route."""
+class ServerMetrics:
+    """One registry, which is asked when Prometheus asks."""
 
     CONTENT_TYPE = CONTENT_TYPE
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._buckets: dict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
-        self._seconds: dict[str, float] = defaultdict(float)
+    def __init__(self, views: AllViews, processes: Callable[[], Sequence[ProcessStatus]]) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(ProcessMetrics(processes))
+        self._answers = Histogram(
+            "braid_answer_seconds", "Time to answer a question.", ["route"],
+            registry=self._registry, buckets=BUCKETS,
+        )  # fmt: skip
+        self._registry.register(ViewMetrics(views))
 
-    @contextmanager
-    def timing(self, route: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            took = time.perf_counter() - began
-            place = next((i for i, most in enumerate(BUCKETS) if took <= most), len(BUCKETS))
-            with self._lock:
-                self._buckets[route][place] += 1
-                self._seconds[route] += took
+    def timing(self, route: str) -> AbstractContextManager[object]:
+        return self._answers.labels(route).time()
 
-    def text(self, hub: Hub) -> str:
-        lines = [
-            "# HELP braid_answer_seconds Time to answer a question.",
-            "# TYPE braid_answer_seconds histogram",
-        ]
-        with self._lock:
-            for route, counts in sorted(self._buckets.items()):
-                lines += _histogram(route, counts, self._seconds[route])
-        gauges = {
-            "braid_serving_memory_bytes": ("Blocks of bases that are held in memory.", hub.memory.bytes),
-            "braid_serving_tail_bytes": ("Tails, which are held in memory as a whole.", hub.memory.reserved),
-            "braid_serving_memory_limit_bytes": ("What both may come to.", hub.memory.most_bytes),
-            "braid_serving_views": ("Views that are served.", len(hub.versions())),
-            "braid_serving_problems": ("Views that cannot be followed.", len(hub.problems)),
-        }
-        for name, (help_text, value) in gauges.items():
-            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {value}"]
-        return "\n".join(lines) + "\n"
+    def text(self) -> str:
+        return generate_latest(self._registry).decode()
 
 
-def _histogram(route: str, counts: list[int], seconds: float) -> list[str]:
-    lines, so_far = [], 0
-    for most, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-        so_far += count
-        lines.append(f'braid_answer_seconds_bucket{{route="{route}",le="{most}"}} {so_far}')
-    lines.append(f'braid_answer_seconds_sum{{route="{route}"}} {seconds:.6f}')
-    lines.append(f'braid_answer_seconds_count{{route="{route}"}} {so_far}')
-    return lines
+class ViewMetrics(Collector):
+    """What the views in memory take, and which of them stand still."""
+
+    def __init__(self, views: AllViews) -> None:
+        self._views = views
+
+    def collect(self) -> Iterator[Metric]:
+        views, memory = self._views, self._views.memory
+        for name, help_text, value in (
+            ("braid_serving_memory_bytes", "Blocks of days in memory.", memory.bytes),
+            ("braid_serving_tail_bytes", "Tails in memory.", memory.reserved),
+            ("braid_serving_memory_limit_bytes", "What both may come to.", memory.most_bytes),
+            ("braid_serving_views", "Views that are served.", len(views.versions())),
+            ("braid_serving_problems", "Views that cannot be followed.", len(views.problems)),
+            ("braid_serving_look_age_seconds", "Time since a look at all views ended.", views.since_look),
+        ):
+            yield GaugeMetricFamily(name, help_text, value=value)
+        epochs = GaugeMetricFamily(
+            "braid_serving_epoch_timestamp_seconds",
+            "Newest epoch that is served.",
+            labels=["view", "version"],
+        )
+        for name, at in views.versions().items():
+            if at["epoch"] is not None:
+                epochs.add_metric([name, str(at["version"])], datetime.fromisoformat(at["epoch"]).timestamp())
+        yield epochs
+
+    def describe(self) -> list[Metric]:
+        return []

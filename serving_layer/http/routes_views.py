@@ -1,85 +1,48 @@
-"""The routes of views: their numbers, the largest of them, and where they come from."""
+"""The routes of views: which there are, their numbers, the largest of them, and where they come from."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Response
+from fastapi import Request as HttpRequest
 
-from braid.define.windows import DAY
+from braid.define.view import View
+from braid.define.windows import DAY, Fixed, Session
 from serving_layer.answer.answers import ask, ask_top, provenance
-from serving_layer.answer.catalog import catalog
-from serving_layer.answer.request import Request as Asked
-from serving_layer.answer.request import parse_ranking, range_of, scope_of
-from serving_layer.http.answering import Answering
+from serving_layer.answer.request import Request, parse_ranking, range_of, scope_of
 from serving_layer.http.formats import rendered
-from serving_layer.http.parameters import MOST_ROWS, asked
+from serving_layer.http.limits import Answering
+from serving_layer.http.parameters import MOST_ROWS, Question, asked
 from serving_layer.http.problems import documented
-from serving_layer.memory.view_in_memory import Held, level_of
-
-Given = dict[str, Any]
-
-
-def question(
-    start: Annotated[
-        str | None, Query(description="Windows that begin at this time or later.", examples=["2026-03-01"])
-    ] = None,
-    end: Annotated[
-        str | None, Query(description="Windows that begin before this time.", examples=["2026-03-02T06:00Z"])
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        Query(
-            description="KEY=VALUE, or 'KEY is null'; for keys whose name is a parameter's. Any other key is a "
-            "parameter of its own: `url=/`.",
-            examples=[["url=/"]],
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        Query(description="Keys to tell rows apart by, 'url,status'; empty: none.", examples=["url"]),
-    ] = None,
-    grain: Annotated[
-        str | None, Query(description="Windows of this length instead.", examples=["1 hour"])
-    ] = None,
-    order: Annotated[
-        str | None, Query(description="Columns to order by; '-' is largest first.", examples=["-hits,url"])
-    ] = None,
-    limit: Annotated[int | None, Query(ge=0, le=MOST_ROWS, description="At most so many rows.")] = None,
-    offset: Annotated[int, Query(ge=0, le=1 << 31, description="Leave out so many rows first.")] = 0,
-) -> Given:
-    return {
-        "start": start, "end": end, "where": where, "group": group,
-        "grain": grain, "order": order, "limit": limit, "offset": offset,
-    }  # fmt: skip
+from serving_layer.memory.all_views import AllViews, NotDeployed
+from serving_layer.memory.view_in_memory import ViewInMemory, level_of
 
 
-Question = Annotated[Given, Depends(question)]
+def windows_cost(now: ViewInMemory, request: Request) -> int:
+    """About how many states the windows of a question are merged from: one counts in each window that it is in."""
+    window = now.view.window.read_as(request.grain)
+    copies = -(-window.size // window.every) if isinstance(window, Fixed) else 1
+    return now.cost(scope_of(now.view, request), level_of(now.view, window)) * copies
 
 
-def windows_cost(held: Held, request: Asked) -> int:
-    """About how many states the windows of a question are merged from."""
-    level = level_of(held.view, held.view.window.read_as(request.grain))
-    return held.cost(scope_of(held.view, request), level)
-
-
-def range_cost(held: Held, request: Asked) -> int:
+def range_cost(now: ViewInMemory, request: Request) -> int:
     """The same for numbers of the range as a whole, which are read from days where there are whole ones."""
-    return held.cost(range_of(held.view, request), DAY if held.levels() else None)
+    return now.cost(range_of(now.view, request), DAY if now.levels() else None)
 
 
-def add_views(app: FastAPI, answering: Answering) -> None:
-    hub = answering.hub
+def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
 
     @app.get("/views", tags=["views"])
     async def list_views() -> dict[str, Any]:
         """The views, with their keys, measures and windows."""
-        return await answering.run("/views", partial(catalog, hub))
+        return await answering.run("/views", partial(catalog, views))
 
     @app.get("/views/{view}", tags=["views"], responses=documented(400, 404, 406, 413, 503))
     async def numbers(
         view: str,
         given: Question,
-        http: Request,
+        http: HttpRequest,
         parts: Annotated[
             bool, Query(description="Also how many of a row's events there are, and how many in the tail.")
         ] = False,
@@ -87,10 +50,10 @@ def add_views(app: FastAPI, answering: Answering) -> None:
         """A view's numbers: base and tail merged, exact up to what the stream has read."""
 
         def work() -> Response:
-            held = hub.held(view)
-            request = asked(held.view, given, http, ["parts"])
-            answering.require_affordable(held, windows_cost(held, request))
-            return rendered(ask(held, request), http.headers.get("accept", ""), parts)
+            now = views.now(view)
+            request = asked(now.view, given, http, ["parts"])
+            answering.require_affordable(now, windows_cost(now, request))
+            return rendered(ask(now, request), http.headers.get("accept", ""), parts)
 
         return await answering.run("/views/{view}", work)
 
@@ -98,7 +61,7 @@ def add_views(app: FastAPI, answering: Answering) -> None:
     async def top(
         view: str,
         given: Question,
-        http: Request,
+        http: HttpRequest,
         by: Annotated[str, Query(description="The measure that decides.", examples=["hits"])],
         n: Annotated[int, Query(ge=1, le=MOST_ROWS, description="So many rows.")] = 10,
         per: Annotated[
@@ -108,24 +71,68 @@ def add_views(app: FastAPI, answering: Answering) -> None:
         """The rows with the largest numbers, with their rank."""
 
         def work() -> Response:
-            held = hub.held(view)
-            request = asked(held.view, given, http, ["by", "n", "per"])
-            ranking = parse_ranking(held.view, by, n, per)
+            now = views.now(view)
+            request = asked(now.view, given, http, ["by", "n", "per"])
+            ranking = parse_ranking(now.view, by, n, per)
             cost = range_cost if per == "range" else windows_cost
-            answering.require_affordable(held, cost(held, request))
-            found = ask_top(held, request, ranking)
+            answering.require_affordable(now, cost(now, request))
+            found = ask_top(now, request, ranking)
             return rendered(found, http.headers.get("accept", ""), parts=per == "range")
 
         return await answering.run("/views/{view}/top", work)
 
     @app.get("/views/{view}/provenance", tags=["views"], responses=documented(400, 404, 413, 503))
-    async def where_from(view: str, given: Question, http: Request) -> dict[str, Any]:
+    async def where_from(view: str, given: Question, http: HttpRequest) -> dict[str, Any]:
         """Where the numbers come from: base share and cuts, tail share and newest epoch, how final, which version."""
 
         def work() -> dict[str, Any]:
-            held = hub.held(view)
-            request = asked(held.view, given, http)
-            answering.require_affordable(held, windows_cost(held, request))
-            return provenance(held, request)
+            now = views.now(view)
+            request = asked(now.view, given, http)
+            answering.require_affordable(now, windows_cost(now, request))
+            return provenance(now, request)
 
         return await answering.run("/views/{view}/provenance", work)
+
+
+def catalog(views: AllViews) -> dict[str, Any]:
+    return {"views": [_entry(views, name) for name in views.names]}
+
+
+def _entry(views: AllViews, name: str) -> dict[str, Any]:
+    try:
+        now = views.now(name)
+    except NotDeployed:
+        return _view(views.definitions.view(name)) | {"version": None, "first_day": None, "last_day": None}
+    days = [*now.files, *now.tail_days()]
+    return _view(now.view) | {
+        "version": now.version.number,
+        "first_day": str(min(days)) if days else None,
+        "last_day": str(max(days)) if days else None,
+    }
+
+
+def _view(view: View) -> dict[str, Any]:
+    window = view.window
+    return {
+        "name": view.name,
+        "source": view.source.name,
+        "timezone": view.source.timezone,
+        "mode": view.mode,
+        "lateness": view.lateness,
+        "keys": list(view.keys),
+        "measures": [
+            {"name": name, "kind": measure.kind, "bound": measure.bound()}
+            for name, measure in view.measures.items()
+        ],
+        "window": {
+            "kind": window.kind,
+            "describe": window.describe(),
+            "size_seconds": _seconds(window.size) if isinstance(window, Fixed) else None,
+            "every_seconds": _seconds(window.every) if isinstance(window, Fixed) else None,
+            "gap_seconds": _seconds(window.gap) if isinstance(window, Session) else None,
+        },
+    }
+
+
+def _seconds(length: timedelta) -> float:
+    return length.total_seconds()

@@ -1,8 +1,10 @@
-"""All views in memory, followed together: who asks gets the newest, who watches is told what moved."""
+"""All views in memory: one thread keeps them up to date, and tells those who watch a view what moved in it."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,17 +12,22 @@ from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.deploy import store as deployment
 from braid.errors import BraidError, NotYet
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from serving_layer.memory.budget import Memory
-from serving_layer.memory.follower import Follower, Move
-from serving_layer.memory.view_in_memory import Held
+from serving_layer.memory.blocks import BlockCache
+from serving_layer.memory.changes import Move
+from serving_layer.memory.follower import Follower
+from serving_layer.memory.view_in_memory import ViewInMemory
 
 # A look that finds nothing takes a millisecond; a commit is to be visible within a tenth of a second.
 PAUSE = 0.04
 # Views may be deployed while the server runs.
 LOOK_FOR_VIEWS = 2.0
+# A follower that has not finished a look for so long stands still: a restart helps, and waiting does not.
+STANDS_STILL_AFTER = 15.0
+# What is wrong with no view of its own, but with the place where all of them are kept.
+STORE = "BRAID_HOME"
 # Moves that wait for a watcher; one that is further behind reads anew.
 WAITING = 64
 
@@ -41,9 +48,13 @@ class Watcher:
 
     loop: asyncio.AbstractEventLoop
     queue: "asyncio.Queue[Move | None]" = field(default_factory=lambda: asyncio.Queue(WAITING))
+    # Set by whoever leaves, in an event loop that may not wait for a lock: the follower forgets them when it can.
+    has_left: bool = False
 
     def tell(self, move: Move | None) -> None:
-        self.loop.call_soon_threadsafe(self._put, move)
+        """None: what moved cannot be told, so read anew."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody is there to be told
+            self.loop.call_soon_threadsafe(self._put, move)
 
     def _put(self, move: Move | None) -> None:
         if self.queue.full():
@@ -54,22 +65,25 @@ class Watcher:
         self.queue.put_nowait(move)
 
 
-class Hub:
+class AllViews:
     """One thread looks for news of all views; every answer is of one moment."""
 
     def __init__(self, settings: Settings, most_bytes: int) -> None:
         self.settings = settings
-        self.memory = Memory(most_bytes)
+        self.memory = BlockCache(most_bytes)
         self.definitions = load_definitions(settings.definitions)
         self.problems: dict[str, str] = {}
         self._followers: dict[str, Follower] = {}
         self._watchers: dict[str, list[Watcher]] = {}
+        # Never kept while something is read: who joins or is served waits for nobody.
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._looked = time.monotonic()
 
     def start(self) -> None:
         self.look_for_views()
+        self._looked = time.monotonic()
         works: dict[str, Callable[[], None]] = {"follow": self._follow, "warm": self._warm}
         for name, work in works.items():
             thread = threading.Thread(target=work, name=name, daemon=True)
@@ -82,6 +96,19 @@ class Hub:
             thread.join()
 
     @property
+    def since_look(self) -> float:
+        """Seconds since a look at all views ended, well or not."""
+        return time.monotonic() - self._looked
+
+    def standstill(self) -> str | None:
+        """Why the numbers do not move any more; None when they do."""
+        if not any(thread.name == "follow" and thread.is_alive() for thread in self._threads):
+            return "the thread that follows the views has ended: restart the server."
+        if self.since_look > STANDS_STILL_AFTER:
+            return f"no look at the views has ended for {self.since_look:.0f} s: restart the server."
+        return None
+
+    @property
     def is_stopping(self) -> bool:
         return self._stop.is_set()
 
@@ -90,7 +117,7 @@ class Hub:
         """The views that are defined, and those that are only deployed."""
         return sorted({*self.definitions.views, *self._followers})
 
-    def held(self, name: str) -> Held:
+    def now(self, name: str) -> ViewInMemory:
         follower = self._followers.get(name)
         if follower is not None:
             return follower.now
@@ -102,73 +129,98 @@ class Hub:
         """Where each view stands; what it says moves with every commit."""
         return {name: _where(follower.now) for name, follower in sorted(self._followers.items())}
 
-    def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[Held, Watcher]:
-        """From here on: the present state, and all moves that come after it. It may wait for a look to end."""
+    def watch(self, name: str, loop: asyncio.AbstractEventLoop) -> tuple[ViewInMemory, Watcher]:
+        """From here on: the present state, and all moves that come after it."""
         watcher = Watcher(loop)
         with self._lock:
-            held = self.held(name)
-            self._watchers.setdefault(name, []).append(watcher)
-        return held, watcher
-
-    def unwatch(self, name: str, watcher: Watcher) -> None:
-        with self._lock:
-            self._watchers[name].remove(watcher)
+            present = self.now(name)
+            self._watchers[name] = [*self._watching(name), watcher]
+        return present, watcher
 
     def step(self) -> None:
         """Takes what is new of every view."""
         for name, follower in list(self._followers.items()):
-            try:
+            # One view that cannot be read must not stop the others, and is tried again.
+            with self._complaining(name):
                 self._advance(name, follower)
-                self.problems.pop(name, None)
-            except Exception as error:
-                # One view that cannot be read must not stop the others, and is tried again.
-                self._complain(name, error)
 
     def look_for_views(self) -> None:
-        """Takes views in that were deployed since; one that cannot be read must not keep the others out."""
-        for name in documents.names(self.settings.location("views")):
-            if name in self._followers:
-                continue
-            try:
-                if deployment.load(self.settings, name).active is not None:
-                    self._followers[name] = Follower(self.settings, name, self.memory)
-                self.problems.pop(name, None)
-            except NotYet:
-                # Deployed, and its stream has not made its tables yet.
-                continue
-            except Exception as error:
-                self._complain(name, error)
-        self._weigh()
+        """Takes views in that were deployed since, and lets go of those that were removed."""
+        with self._complaining(STORE):
+            present = documents.names(self.settings.location("views"))
+            for name in present:
+                if name not in self._followers:
+                    # One that cannot be read must not keep the others out.
+                    with self._complaining(name), suppress(NotYet):  # its stream has not made its tables yet
+                        self._take_in(name)
+            for name in (self._followers.keys() | self.problems.keys()) - {STORE}:
+                if name not in present or self._is_removed(name):
+                    self._let_go(name)
+            self._weigh()
 
-    def _complain(self, name: str, error: Exception) -> None:
-        if self.problems.get(name) != str(error):
-            log.warning("a view cannot be followed", view=name, error=str(error))
-        self.problems[name] = str(error)
+    def _take_in(self, name: str) -> None:
+        if deployment.load(self.settings, name).active is not None:
+            self._followers[name] = Follower(self.settings, name, self.memory)
+
+    def _is_removed(self, name: str) -> bool:
+        """A deployment that cannot be read says nothing: whoever follows the view complains of it."""
+        with suppress(BraidError):
+            return deployment.load(self.settings, name).active is None
+        return False
+
+    def _let_go(self, name: str) -> None:
+        self.problems.pop(name, None)
+        with self._lock:
+            self._followers.pop(name, None)
+            for watcher in self._watching(name):
+                watcher.tell(None)
+
+    @contextmanager
+    def _complaining(self, name: str) -> Iterator[None]:
+        """What fails in here is a problem until it succeeds."""
+        try:
+            yield
+        except Exception as error:
+            if self.problems.get(name) != str(error):
+                log.warning("a view cannot be followed", view=name, error=str(error))
+            self.problems[name] = str(error)
+        else:
+            self.problems.pop(name, None)
 
     def _advance(self, name: str, follower: Follower) -> None:
+        news = follower.look()
+        if news is None:
+            return
         # A watcher that joins gets the state before a move and then the move, or the state after it.
         with self._lock:
-            watchers = list(self._watchers.get(name, ()))
-            change = follower.advance()
-        if change is None:
-            return
+            follower.now = news.now
+            watchers = self._watching(name)
         self._weigh()
-        move = change.move() if watchers else None
+        try:
+            move = news.move() if watchers else None
+        except Exception:
+            for watcher in watchers:
+                watcher.tell(None)
+            raise
         if move is not None:
             for watcher in watchers:
                 watcher.tell(move)
 
+    def _watching(self, name: str) -> list[Watcher]:
+        return [watcher for watcher in self._watchers.get(name, ()) if not watcher.has_left]
+
     def _weigh(self) -> None:
+        self.memory.tail_share = self.memory.most_bytes // (2 * max(1, len(self._followers)))
         self.memory.reserved = sum(follower.now.tail_bytes for follower in self._followers.values())
 
     def _follow(self) -> None:
-        waited = 0.0
+        due = time.monotonic() + LOOK_FOR_VIEWS
         while not self._stop.wait(PAUSE):
-            waited += PAUSE
-            if waited >= LOOK_FOR_VIEWS:
-                waited = 0.0
+            if time.monotonic() >= due:
                 self.look_for_views()
+                due = time.monotonic() + LOOK_FOR_VIEWS
             self.step()
+            self._looked = time.monotonic()
 
     def _warm(self) -> None:
         """Reads the newest days first, until memory is full: the first question need not wait for them."""
@@ -180,16 +232,16 @@ class Hub:
                         return
                     try:
                         largest = max(largest, follower.now.block(day, level).nbytes)
-                    except (KeyError, OSError):
-                        # Published anew in this moment; it is read when it is asked for.
-                        continue
+                    except Exception as error:
+                        # Published anew in this moment, perhaps; it is read when it is asked for.
+                        log.info("a day was not read ahead", view=follower.now.view.name, error=str(error))
 
 
-def _where(held: Held) -> dict[str, Any]:
-    mark = held.mark
+def _where(now: ViewInMemory) -> dict[str, Any]:
+    mark = now.mark
     return {
-        "version": held.version.number,
-        "tail_version": held.tail_version,
-        "base_version": held.base_version,
+        "version": now.version.number,
+        "tail_version": now.tail_version,
+        "base_version": now.base_version,
         "epoch": mark and mark.epoch and mark.epoch.isoformat(),
     }

@@ -1,88 +1,40 @@
-"""Follows a view in memory, commit by commit: what changed since the last look, of the windows that were touched."""
+"""Keeps a view in memory up to date: reads the commits that its tables got since the last look."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from braid.define.view import View
 from braid.deploy.store import Version
+from braid.merge.arrow import tail_columns
 from braid.runtime.settings import Settings
-from braid.tables.delta_rs import open_table, pin, require_table
-from braid.tables.view_tables import ViewTables, bounds
-from serving_layer.answer.numbers import KNOWN, final_until, numbers
-from serving_layer.answer.plain import plain_rows
-from serving_layer.answer.reader import active_version, tail_columns
-from serving_layer.memory.budget import Memory
-from serving_layer.memory.touched import Touch, touched
-from serving_layer.memory.view_in_memory import Held, files_of, hold
+from braid.tables.delta_rs import Pinned, open_table, pin, require_table
+from braid.tables.view_tables import ViewTables
+from serving_layer.answer.reader import active_version
+from serving_layer.memory.blocks import BlockCache
+from serving_layer.memory.changes import Move, NewCommits, rows_of
+from serving_layer.memory.view_in_memory import ViewInMemory, files_of, open_in_memory
 
 # What a follower keeps of a base unless it is told otherwise.
 MEMORY = 1 << 30
-
-Row = dict[str, Any]
-Rows = dict[tuple[Any, ...], Row]
-
-
-@dataclass(frozen=True)
-class Move:
-    """From one look to the next: the rows of all windows that can have changed, as they were and as they are.
-
-    A row is known by its keys and the start of its window: a session that goes on is the same session.
-    """
-
-    before: Rows
-    after: Rows
-    now: Held
-
-
-@dataclass(frozen=True)
-class Change:
-    """What came between two looks; which rows that touched is found out when somebody wants to know.
-
-    Without `appended` anything may have changed: another version, or commits that were not seen.
-    """
-
-    before: Held
-    now: Held
-    appended: pa.Table | None
-    published: frozenset[date] = frozenset()
-
-    def move(self) -> Move | None:
-        """None when no number and no status can have changed."""
-        if self.appended is None:
-            return Move(rows_of(self.before), rows_of(self.now), self.now)
-        changed = pa.concat_tables(self._places(self.appended), promote_options="permissive")
-        view, marks = self.now.view, (self.before.mark, self.now.mark)
-        touch = touched(self.now, changed, *(final_until(view, mark) for mark in marks))
-        if touch is None:
-            return None
-        return Move(rows_of(self.before, touch), rows_of(self.now, touch), self.now)
-
-    def _places(self, appended: pa.Table) -> Iterator[pa.Table]:
-        """What says which windows a row belongs to, of all rows that came or went."""
-        names = [*bounds(self.now.view), *self.now.view.keys]
-        yield appended.select(names)
-        for held in (self.before, self.now):
-            for day in self.published & held.files.keys():
-                yield held.block(day).states().select(names)
-        days = pa.array(self.published, pa.date32())
-        for piece in self.before.pieces if self.published else ():
-            rows = piece.block.states()
-            yield rows.filter(pc.is_in(rows["day"], days)).select(names)
+# How often tables without news are asked whether they are still the same tables.
+SAME_TABLES_EVERY = 2.0
+# Files of a version that was pinned are deleted a day after they were replaced.
+PIN_AGAIN = 3600.0
 
 
 class Follower:
-    """Holds a view in memory, and goes on with it when it is told to look."""
+    """Has a view in memory as it was at the last look; `now` changes only when a look has succeeded as a whole."""
 
-    def __init__(self, settings: Settings, name: str, memory: Memory | None = None) -> None:
+    def __init__(self, settings: Settings, name: str, memory: BlockCache | None = None) -> None:
         self._settings = settings
         self._name = name
-        self._memory = memory or Memory(MEMORY)
+        self._memory = memory or BlockCache(MEMORY)
+        # (table, version) -> the file of that commit when it was read.
+        self._stamps: dict[tuple[str, int], tuple[int, int] | None] = {}
+        self._compared = time.monotonic()
         self.now = self._open(active_version(settings, name))
 
     def start(self) -> Move:
@@ -90,80 +42,120 @@ class Follower:
         return Move({}, rows_of(self.now), self.now)
 
     def step(self) -> Move | None:
-        """What came since; None when no number and no status can have changed."""
-        change = self.advance()
-        return None if change is None else change.move()
+        """Takes what came since; None when no number and no status can have changed."""
+        news = self.look()
+        if news is None:
+            return None
+        self.now = news.now
+        return news.move()
 
-    def advance(self) -> Change | None:
-        """Takes what came since; None when nothing did."""
+    def look(self) -> NewCommits | None:
+        """What came since `now`, which stays as it is; None when nothing did."""
         before = self.now
         version = active_version(self._settings, self._name)
         is_same = (version.number, version.view) == (before.version.number, before.version.view)
-        appended = self._take_commits() if is_same else None
-        if appended is None:
-            self.now = self._open(version)
-            return Change(before, self.now, None)
-        published = self._take_base()
-        if self.now is before:
-            return None
-        return Change(before, self.now, appended, published)
+        taken = self._take_commits(before) if is_same else None
+        if taken is not None:
+            after, appended = taken
+            after, published = self._take_base(after)
+            after = self._within_share(after)
+            self._note(before, after)
+            # Asked after the commits were read: had the tables been replaced before that, it would show now.
+            if not self._are_replaced(before, has_news=after is not before):
+                return None if after is before else NewCommits(before, after, appended, published)
+        return NewCommits(before, self._open(version), None)
 
-    def _open(self, version: Version) -> Held:
-        tables = ViewTables(self._settings, version.view.name, version.number)
-        # The tail first, as every reader: see serving_layer.reader.
-        tail = pin(require_table(tables.tail, version))
+    def _open(self, version: Version) -> ViewInMemory:
+        tables = self._tables(version)
+        # The tail first, as every reader: see serving_layer.answer.reader.
+        table = require_table(tables.tail, version)
+        tail = pin(table)
         self._base_table: DeltaTable | None = open_table(tables.base)
-        return hold(version, self._memory, tail, None if self._base_table is None else pin(self._base_table))
+        base = None if self._base_table is None else pin(self._base_table)
+        size = pc.sum(pa.table(table.get_add_actions(flatten=True))["size_bytes"]).as_py() or 0
+        opened = open_in_memory(version, self._memory, tail, base, too_large=size > self._memory.tail_share)
+        self._pinned_at = time.monotonic()
+        self._stamps = {}
+        self._note(opened)
+        return opened
 
-    def _take_commits(self) -> pa.Table | None:
-        """Takes the rows of new commits, which are given back; None when some are past their retention."""
-        parts = []
+    def _take_commits(self, now: ViewInMemory) -> tuple[ViewInMemory, pa.Table] | None:
+        """The view after its tail's new commits, and their rows; None when some are past their retention."""
+        parts = [now.tail_pinned.schema.empty_table().select(tail_columns(now.view))]
         while True:
-            held, version = self.now, self.now.tail_version + 1
-            commit = held.tail_pinned.logged(version)
-            if commit is None and held.tail_pinned.checkpoint() >= version:
+            version = now.tail_version + 1
+            commit = now.tail_pinned.logged(version)
+            if commit is None and now.tail_pinned.checkpoint() >= version:
                 return None
             if commit is None:
-                break
+                return now, pa.concat_tables(parts, promote_options="permissive")
             rows = None
             if commit.added:
-                rows = held.tail_pinned.rows_of(commit.added, tail_columns(held.view))
+                rows = now.tail_pinned.rows_of(commit.added, tail_columns(now.view))
                 parts.append(rows)
-            self.now = held.with_commit(version, rows, commit.mark)
-        return pa.concat_tables([_no_rows(self.now), *parts], promote_options="permissive")
+            now = now.with_commit(version, rows, commit.mark)
 
-    def _take_base(self) -> frozenset[date]:
-        """Takes the days that were published anew."""
-        held = self.now
+    def _take_base(self, now: ViewInMemory) -> tuple[ViewInMemory, frozenset[date]]:
+        """The view after the days that were published anew, and those days."""
         if self._base_table is None:
-            place = ViewTables(self._settings, self._name, held.version.number)
-            self._base_table = open_table(place.base)
+            self._base_table = open_table(self._tables(now.version).base)
             if self._base_table is None:
-                return frozenset()
-        elif held.base is not None and held.base.logged(held.base.version + 1) is None:
-            return frozenset()
+                return now, frozenset()
+        elif now.base is not None and now.base.logged(now.base.version + 1) is None:
+            return now, frozenset()
         else:
             self._base_table.update_incremental()
         base = pin(self._base_table)
         new = files_of(base)
         published = frozenset(
-            day for day in new.keys() | held.files.keys() if new.get(day) != held.files.get(day)
+            day for day in new.keys() | now.files.keys() if new.get(day) != now.files.get(day)
         )
-        self.now = held.with_base(base, published)
-        return published
+        return now.with_base(base, published), published
 
+    def _within_share(self, now: ViewInMemory) -> ViewInMemory:
+        """Leaves the old part of a tail that nobody publishes in its table, as of the version that was read."""
+        until = None if now.mark is None else now.mark.complete
+        has_more = until is not None and (now.old is None or now.old.until < until)
+        is_large = has_more and now.tail_bytes > self._memory.tail_share
+        is_old_pin = now.old is not None and time.monotonic() - self._pinned_at > PIN_AGAIN
+        if not is_large and not is_old_pin:
+            return now
+        table = open_table(self._tables(now.version).tail, now.tail_version)
+        if table is None:
+            return now
+        self._pinned_at = time.monotonic()
+        return now.without_old(pin(table))
 
-def rows_of(held: Held, touch: Touch | None = None) -> Rows:
-    """The numbers of some windows, or of all, as plain data."""
-    found = numbers(held.snapshot()) if touch is None else touch.windows(numbers(touch.read(held)))
-    return by_name(held.view, found)
+    def _are_replaced(self, now: ViewInMemory, has_news: bool) -> bool:
+        """Whether other tables stand where these stood: rebuilt, or restored from elsewhere."""
+        if not has_news and time.monotonic() - self._compared < SAME_TABLES_EVERY:
+            return False
+        for location, pinned, version in self._read(now):
+            stamp = pinned.stamp(version)
+            if stamp == self._stamps.get((location, version)):
+                continue
+            # A commit that was read has another file, or none: it was cleaned up, or it was another table's.
+            if str(require_table(location, now.version).metadata().id) != pinned.table_id:
+                return True
+            self._stamps[location, version] = stamp
+        self._compared = time.monotonic()
+        return False
 
+    def _note(self, *views: ViewInMemory) -> None:
+        """Remembers the files of the newest commits that these are made from, as they were when they were read."""
+        self._stamps = {
+            (location, version): self._stamps[location, version]
+            if (location, version) in self._stamps
+            else pinned.stamp(version)
+            for view in views
+            for location, pinned, version in self._read(view)
+        }
 
-def by_name(view: View, found: pa.Table) -> Rows:
-    known_by = [name for name in (*view.keys, "window_start") if name in found.column_names]
-    plain = plain_rows(found.drop_columns(list(KNOWN)), view.source.zone)
-    return {tuple(row[name] for name in known_by): row for row in plain}
+    def _read(self, now: ViewInMemory) -> list[tuple[str, Pinned, int]]:
+        """Table, its pin and the newest version that was read of it."""
+        tables = self._tables(now.version)
+        base = [] if now.base is None else [(tables.base, now.base, now.base.version)]
+        return [(tables.tail, now.tail_pinned, now.tail_version), *base]
 
-
-def _no_rows(held: Held) -> pa.Table:
-    return held.tail_pinned.schema.empty_table().select(tail_columns(held.view))
+    def _tables(self, version: Version) -> ViewTables:
+        return ViewTables(self._settings, self._name, version.number)

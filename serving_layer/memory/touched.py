@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from braid.define.view import View
 from braid.define.windows import DAY, Fixed, Session
-from braid.states import arrow
+from braid.merge.arrow import Snapshot
 from braid.states.arrow import INSTANT
 from braid.states.calendar import is_wall_clock, pane_start, windows_of
-from serving_layer.answer.reader import Snapshot
+from braid.states.database import cursor
 from serving_layer.answer.scope import EVERYTHING, Scope
-from serving_layer.memory.view_in_memory import Held
+from serving_layer.memory.view_in_memory import ViewInMemory
 
 # Beyond so many stretches all that lies between the first and the last is read, and what is not wanted left out.
 MOST = 16
@@ -27,17 +27,17 @@ _BEGINNING = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microsecon
 
 
 @dataclass(frozen=True)
-class Stretches:
+class TouchedTimes:
     """Windows that lie in one of some stretches of time, which are in order and do not meet."""
 
     starts: Any
     ends: Any
 
-    def read(self, held: Held) -> Snapshot:
+    def read(self, now: ViewInMemory) -> Snapshot:
         """The panes of those windows."""
         bounds = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
         apart = bounds if len(bounds) <= MOST else [(bounds[0][0], bounds[-1][1])]
-        found = held.part([_scope(start, end) for start, end in apart], {})
+        found = now.part([_scope(start, end) for start, end in apart], {})
         return replace(found, tail=self.states(found.tail), base=self.states(found.base))
 
     def states(self, states: pa.Table) -> pa.Table:
@@ -54,15 +54,15 @@ class Stretches:
 
 
 @dataclass(frozen=True)
-class Members:
+class TouchedKeys:
     """All windows of some keys: sessions and all time have no other bounds."""
 
     keys: pa.Table
 
-    def read(self, held: Held) -> Snapshot:
+    def read(self, now: ViewInMemory) -> Snapshot:
         # Each key's values one by one are quickly found, and may be too many: values that go together are fewer.
         wanted = {name: self.keys[name].combine_chunks().unique() for name in self.keys.column_names}
-        found = held.part([EVERYTHING], wanted)
+        found = now.part([EVERYTHING], wanted)
         return replace(found, tail=self.states(found.tail), base=self.states(found.base))
 
     def states(self, states: pa.Table) -> pa.Table:
@@ -73,7 +73,7 @@ class Members:
         same = " AND ".join(
             f"states.{quoted} IS NOT DISTINCT FROM keys.{quoted}" for quoted in map(_quoted, names)
         )
-        with arrow.cursor() as connection:
+        with cursor() as connection:
             connection.register("states", numbered)
             connection.register("keys", self.keys)
             rows = connection.sql(f"SELECT _row FROM states SEMI JOIN keys ON {same} ORDER BY _row")
@@ -83,12 +83,12 @@ class Members:
         return found
 
 
-Touch = Stretches | Members
+Touched = TouchedTimes | TouchedKeys
 
 
-def touched(
-    now: Held, changed: pa.Table, was_final: datetime | None, is_final: datetime | None
-) -> Touch | None:
+def touched_windows(
+    now: ViewInMemory, changed: pa.Table, was_final: datetime | None, is_final: datetime | None
+) -> Touched | None:
     """The windows of rows that came or went, and those that have become final; None when there are none."""
     view = now.view
     if isinstance(view.window, Fixed):
@@ -102,7 +102,7 @@ def touched(
     if not any(len(part) for part in parts):
         return None
     keys = pa.concat_tables([part.select(view.keys) for part in parts], promote_options="permissive")
-    return Members(keys.group_by(view.keys).aggregate([]) if view.keys else keys)
+    return TouchedKeys(keys.group_by(view.keys).aggregate([]) if view.keys else keys)
 
 
 def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
@@ -126,10 +126,11 @@ def _ended(
         yield was_final - window.size - longer, is_final
 
 
-def _ending(held: Held, after: datetime | None, until: datetime) -> Iterable[pa.Table]:
+def _ending(now: ViewInMemory, after: datetime | None, until: datetime) -> Iterable[pa.Table]:
     """Partial sessions whose last event is in (after, until]; each lies within one day."""
-    blocks = [piece.block for piece in held.pieces]
-    blocks += [held.block(day) for day in held.days(Scope(after, until))]
+    blocks = [piece.block for piece in now.pieces]
+    blocks += [now.block(day) for day in now.days(Scope(after, until))]
+    blocks += [now.old_block(day) for day in now.old_days(Scope(after, until))]
     return [_ended_in(block.states(), after, until) for block in blocks]
 
 
@@ -140,14 +141,14 @@ def _ended_in(sessions: pa.Table, after: datetime | None, until: datetime) -> pa
     return sessions.filter(chosen)
 
 
-def _joined(stretches: list[Stretch]) -> Stretches:
+def _joined(stretches: list[Stretch]) -> TouchedTimes:
     joined: list[list[int]] = []
     for start, end in sorted((_micro(start), _micro(end)) for start, end in stretches):
         if joined and start <= joined[-1][1]:
             joined[-1][1] = max(joined[-1][1], end)
         else:
             joined.append([start, end])
-    return Stretches(np.array([start for start, _ in joined]), np.array([end for _, end in joined]))
+    return TouchedTimes(np.array([start for start, _ in joined]), np.array([end for _, end in joined]))
 
 
 def _scope(start: int, end: int) -> Scope:

@@ -5,16 +5,19 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
-from braid.tables.storage import Storage
+from braid.tables import documents
 from speed_layer import recovery
 from speed_layer.ingest import dedup, records
 from speed_layer.ingest.appender import Appender, Counted
@@ -23,10 +26,6 @@ from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.job import Job, first_line, utc_now
 from speed_layer.jobs.runner import Runner
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 logger = Logger("ingest")
 
@@ -42,7 +41,7 @@ class IngestJob(Job):
     source: Source = field(kw_only=True)
     streams: int = 0
     appender: Appender | None = None
-    counting: "StreamingQuery | None" = None
+    counting: StreamingQuery | None = None
 
     @property
     def log(self) -> Log:
@@ -68,17 +67,21 @@ class IngestJob(Job):
         else:
             records.folder_of(source)
         logs.create(self.spark, self.log)
-        storage = Storage(self.spark)
-        storage.make_folder(self.log.inbox)
-        checkpoint = Checkpoint(storage, self.log.checkpoint, recovery.advice(source))
+        documents.make_folder(self.log.inbox)
+        checkpoint = Checkpoint(self.log.checkpoint, recovery.advice(source.name))
         checkpoint.verify()
-        takeover = recovery.takeover(storage, self.log)
+        takeover = recovery.takeover_of(self.log.checkpoint)
         appender = Appender(
             spark=self.spark, checkpoint=checkpoint, log=self.log, clock=self.clock, counted=self._counted,
             replaces=takeover.replaces if takeover else None,
+            after=datetime.fromisoformat(takeover.epoch) if takeover and takeover.epoch else None,
         )  # fmt: skip
         appender.begin()
-        recovery.refuse_lost_checkpoint(self.log, checkpoint, appender.last, takeover)
+        owner = f"source {source.name!r}"
+        recovery.refuse_lost_checkpoint(
+            "log", owner, checkpoint, appender.last, takeover, appender.has_rows, checkpoint.mend
+        )
+        appender.wake()
         self.appender = appender
         self._tune_parquet()
         rows = self._plan(appender, takeover)
@@ -100,12 +103,14 @@ class IngestJob(Job):
         for column in ("_offset", self.source.event_id):
             hadoop.set(f"parquet.enable.dictionary#{column}", "false")
 
-    def _plan(self, appender: Appender, takeover: "recovery.Takeover | None") -> "DataFrame":
+    def _plan(self, appender: Appender, takeover: "recovery.Takeover | None") -> DataFrame:
         start = recovery.starting_positions(self.log, takeover)
         arriving = records.stream(self.spark, self.log, start)
         if drift := unknown_fields(self.source):
             arriving = arriving.observe(DRIFT, *drift)
-        return dedup.drop_duplicates(self.source, parse(self.source, arriving), appender.floor)
+        return dedup.drop_duplicates(
+            self.source, parse(self.source, arriving), appender.floor, appender.ahead
+        )
 
     def _counted(self, batch: int) -> Counted | None:
         """What the engine says of a batch that this very query has finished; None if a crash took it along."""
@@ -136,6 +141,7 @@ class IngestJob(Job):
         """All that was ingested can be cut, also when ingest does not run."""
         if self.appender is not None:
             self.appender.close_epoch()
+            self.appender.rest()
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)
@@ -144,7 +150,7 @@ class IngestJob(Job):
         ):
             return BraidError(
                 f"the checkpoint of source {self.source.name!r} cannot be used: {first_line(failure)}. "
-                f"{recovery.advice(self.source)}"
+                f"{recovery.advice(self.source.name)}"
             )
         return RuntimeError(first_line(failure))
 
@@ -166,7 +172,7 @@ class IngestJob(Job):
 
 
 def ingest(
-    spark: "SparkSession",
+    spark: SparkSession,
     sources: Sequence[Source],
     settings: Settings,
     *,
@@ -182,7 +188,7 @@ def ingest(
 
 
 def ingest_jobs(
-    spark: "SparkSession",
+    spark: SparkSession,
     sources: Sequence[Source],
     settings: Settings,
     clock: Callable[[], datetime] = utc_now,

@@ -4,23 +4,19 @@ A record is parsed once, strictly. Only for the few that fail is it parsed a sec
 which field is to blame: those expressions stand in branches that Spark evaluates for failed records alone.
 """
 
-from typing import TYPE_CHECKING
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from braid.define.schema import is_decimal, quote
 from braid.define.source import Source
 from braid.log.events import as_one
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 _CORRUPT = "_corrupt"
 _STRICT_JSON = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 
 
-def parse(source: Source, records: "DataFrame") -> "DataFrame":
+def parse(source: Source, records: DataFrame) -> DataFrame:
     """Records, as `records` gives them -> the log's columns, but for `_epoch`, which the commit gives."""
-    from pyspark.sql import functions as F
-
     text = F.col("_value").cast("string")
     read = _json if source.format == "json" else _csv
     rows = records.withColumn("_read", read(source, text))
@@ -41,14 +37,12 @@ def parse(source: Source, records: "DataFrame") -> "DataFrame":
     )  # fmt: skip
 
 
-def _json(source: Source, text: "Column") -> "Column":
+def _json(source: Source, text: Column) -> Column:
     """The fields, and `_corrupt`: the text if it is not one JSON object whose fields have the schema's types.
 
     Spark stops reading at the end of the first object. Where there may be something behind it (more than one closing
     brace, or an end that is none) the record is read as a list of one, which it must then be.
     """
-    from pyspark.sql import functions as F
-
     fields = {name: _read_as(type_) for name, type_ in source.columns.items()}
     plain = ", ".join(f"{quote(name)} {type_}" for name, type_ in fields.items())
     read = F.from_json(text, f"{plain}, {_CORRUPT} string", _STRICT_JSON)
@@ -67,18 +61,14 @@ def _json(source: Source, text: "Column") -> "Column":
     return F.when(doubtful, as_list).otherwise(read)
 
 
-def _csv(source: Source, text: "Column") -> "Column":
-    from pyspark.sql import functions as F
-
+def _csv(source: Source, text: Column) -> Column:
     fields = ", ".join(f"{quote(name)} {_read_as(type_)}" for name, type_ in source.columns.items())
     options = {"sep": source.delimiter, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     return F.from_csv(text, f"{fields}, {_CORRUPT} string", options)
 
 
-def _as_text(source: Source, text: "Column") -> "Column":
+def _as_text(source: Source, text: Column) -> Column:
     """All fields as they are written, to find the one that does not fit."""
-    from pyspark.sql import functions as F
-
     fields = ", ".join(f"{quote(name)} string" for name in source.columns)
     if source.format == "json":
         return F.from_json(text, fields, {"allowSingleQuotes": "false"})
@@ -95,33 +85,27 @@ def _from_text(type_name: str) -> bool:
     return type_name == "timestamp" or is_decimal(type_name)
 
 
-def _typed(source: Source, name: str) -> "Column":
+def _typed(source: Source, name: str) -> Column:
     value, type_ = _field(name), source.columns[name]
     if type_ == "timestamp":
         return _timestamp(source, value)
     return _decimal(value, type_) if is_decimal(type_) else value
 
 
-def _decimal(text: "Column", type_name: str) -> "Column":
+def _decimal(text: Column, type_name: str) -> Column:
     """The number if the type holds all of its digits, else null."""
-    from pyspark.sql import functions as F
-
     precision, scale = map(int, type_name.removeprefix("decimal(").removesuffix(")").split(","))
     number, whole = text.try_cast(type_name), text.try_cast(f"decimal(38,{38 - (precision - scale)})")
     return F.when(number == whole, number)
 
 
-def _field(name: str) -> "Column":
+def _field(name: str) -> Column:
     """A field as it was read, before times are."""
-    from pyspark.sql import functions as F
-
     return F.col("_read")[name]
 
 
-def _timestamp(source: Source, text: "Column") -> "Column":
+def _timestamp(source: Source, text: Column) -> Column:
     """As time_format says; by default ISO-8601 (in the source's zone if it names none) or epoch seconds."""
-    from pyspark.sql import functions as F
-
     number = text.try_cast("decimal(20,6)")
     if source.time_format == "epoch_seconds":
         return F.timestamp_micros((number * 1_000_000).cast("bigint"))
@@ -134,10 +118,8 @@ def _timestamp(source: Source, text: "Column") -> "Column":
     return F.when(is_date, _in_zone(source, text.try_cast("timestamp"), text)).otherwise(seconds)
 
 
-def _in_zone(source: Source, moment: "Column", text: "Column") -> "Column":
+def _in_zone(source: Source, moment: Column, text: Column) -> Column:
     """A time without a zone was read as UTC: it is the source's wall clock that was meant."""
-    from pyspark.sql import functions as F
-
     if source.timezone == "UTC":
         return moment
     if source.time_format is not None:
@@ -149,10 +131,8 @@ def _in_zone(source: Source, moment: "Column", text: "Column") -> "Column":
     return F.when(names_zone, moment).otherwise(F.to_utc_timestamp(moment, F.lit(source.timezone)))
 
 
-def _is_good(source: Source, text: "Column") -> "Column":
+def _is_good(source: Source, text: Column) -> Column:
     """All that must hold of an event, in one expression: the reasons are looked for only where it does not."""
-    from pyspark.sql import functions as F
-
     when = F.col(quote(source.event_time))
     readable = F.col("_refused").isNull() & F.col("_read").isNotNull() & _field(_CORRUPT).isNull()
     in_range = (when >= F.lit(source.earliest)) & (when <= F.col("_arrival") + F.lit(source.ahead))
@@ -163,10 +143,8 @@ def _is_good(source: Source, text: "Column") -> "Column":
     return F.coalesce(good, F.lit(False))
 
 
-def _reason(source: Source, text: "Column") -> "Column":
+def _reason(source: Source, text: Column) -> Column:
     """Why a record cannot be counted. The first reason that applies is the one that is recorded."""
-    from pyspark.sql import functions as F
-
     when = F.col(quote(source.event_time))
     kind = "JSON object" if source.format == "json" else f"line of {len(source.columns)} CSV fields"
     unreadable = F.col("_read").isNull() | _field(_CORRUPT).isNotNull()
@@ -188,10 +166,8 @@ def _reason(source: Source, text: "Column") -> "Column":
     return reason
 
 
-def _unread(source: Source) -> "Column":
+def _unread(source: Source) -> Column:
     """The first time or decimal that is written but could not be read; null when there is none."""
-    from pyspark.sql import functions as F
-
     return F.coalesce(
         *(
             F.when(
@@ -203,10 +179,8 @@ def _unread(source: Source) -> "Column":
     )
 
 
-def _blame(source: Source, text: "Column", otherwise: str) -> "Column":
+def _blame(source: Source, text: Column, otherwise: str) -> Column:
     """The first field that is written but could not be read as its type."""
-    from pyspark.sql import functions as F
-
     written = _as_text(source, text)
     some_field = F.coalesce(*(_field(name).cast("string") for name in source.columns)).isNotNull()
     culprits = [
@@ -219,10 +193,8 @@ def _blame(source: Source, text: "Column", otherwise: str) -> "Column":
     return F.coalesce(*culprits, F.lit(otherwise))
 
 
-def _unknown(source: Source, text: "Column") -> "list[Column]":
+def _unknown(source: Source, text: Column) -> list[Column]:
     """With keep_unknown: the fields that the schema does not name, as one JSON text."""
-    from pyspark.sql import functions as F
-
     if not source.keep_unknown:
         return []
     every = F.from_json(text, "map<string,string>")
@@ -230,13 +202,11 @@ def _unknown(source: Source, text: "Column") -> "list[Column]":
     return [F.when(F.size(extra) > 0, F.to_json(extra)).alias("_unknown")]
 
 
-def unknown_fields(source: Source) -> "list[Column]":
+def unknown_fields(source: Source) -> list[Column]:
     """Aggregates over raw records: the unknown fields of one record in a hundred, first and last in the alphabet.
 
     A set of them all would be dearer than parsing; what a batch does not show, the next ones do.
     """
-    from pyspark.sql import functions as F
-
     if source.format != "json" or source.keep_unknown:
         return []
     names = F.json_object_keys(F.col("_value").cast("string"))

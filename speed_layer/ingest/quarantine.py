@@ -1,40 +1,37 @@
 """The quarantine is a query over the log; a requeue goes through the inbox that ingest reads, never beside it."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
-from braid.tables.storage import Storage
+from braid.tables import documents
 from speed_layer.ingest.records import INBOX_SCHEMA
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-
-def requeued(spark: "SparkSession", log: Log) -> "DataFrame":
+def requeued(spark: SparkSession, log: Log) -> DataFrame:
     """Everything that was ever put into the inbox."""
-    if not Storage(spark).exists(log.inbox):
+    if not documents.exists(log.inbox):
         return spark.createDataFrame([], INBOX_SCHEMA)
     return spark.read.schema(INBOX_SCHEMA).option("recursiveFileLookup", True).json(log.inbox)
 
 
-def pending(spark: "SparkSession", log: Log, reason: str | None = None) -> "DataFrame":
+def pending(spark: SparkSession, log: Log, reason: str | None = None) -> DataFrame:
     """Rejected records that have not been requeued, of one reason (or all that begin with it)."""
     rejected = logs.read(spark, log).where("_error is not null")
     if reason is not None:
-        from pyspark.sql import functions as F
-
         rejected = rejected.where(F.startswith("_error", F.lit(reason)))
     sent = requeued(spark, log).selectExpr("origin_partition as _partition", "origin_offset as _offset")
     return rejected.join(sent, on=["_partition", "_offset"], how="left_anti")
 
 
-def describe(spark: "SparkSession", log: Log, examples: int = 3) -> list[dict[str, Any]]:
+def describe(spark: SparkSession, log: Log, examples: int = 3) -> list[dict[str, Any]]:
     """Counts by reason, most frequent first, with a few records of each."""
-    from pyspark.sql import functions as F
-
     shown = F.struct("_partition", "_offset", F.col("_raw").alias("raw"))
     by_reason = (
         pending(spark, log)
@@ -62,13 +59,9 @@ def describe(spark: "SparkSession", log: Log, examples: int = 3) -> list[dict[st
     ]
 
 
-def requeue(spark: "SparkSession", log: Log, reason: str | None = None, now: datetime | None = None) -> int:
+def requeue(spark: SparkSession, log: Log, reason: str | None = None, now: datetime | None = None) -> int:
     """Sends pending records to the inbox, each once for ever: one file, which is there or is not."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    batches = [name for name in Storage(spark).names(log.inbox) if name.startswith("batch-")]
+    batches = [name for name in documents.names(log.inbox) if name.startswith("batch-")]
     last = requeued(spark, log).agg(F.max("number")).first()
     base = 0 if last is None or last[0] is None else last[0] + 1
     order = Window.orderBy("_partition", "_offset")

@@ -6,7 +6,9 @@ inbox and a number. Conservation is proved over places.
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from braid.define.source import Source
 from braid.errors import BraidError
@@ -14,9 +16,6 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings
 from braid.tables.commits import Positions
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
@@ -31,7 +30,7 @@ BYTES = "ISO-8859-1"
 MARK = "\u00ef\u00bb\u00bf"
 
 
-def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFrame":
+def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     """Everything that arrives, from `start` where it is given: `_partition, _offset, _arrival, _value`, and `_refused`,
     the reason why a record is not even to be parsed."""
     source = log.source
@@ -47,9 +46,7 @@ def stream(spark: "SparkSession", log: Log, start: Positions | None) -> "DataFra
     return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
 
-def from_kafka(rows: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F
-
+def from_kafka(rows: DataFrame) -> DataFrame:
     return rows.select(
         F.col("partition").cast("bigint").alias("_partition"),
         F.col("offset").alias("_offset"),
@@ -59,10 +56,8 @@ def from_kafka(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def from_files(files: "DataFrame", source: Source) -> "DataFrame":
+def from_files(files: DataFrame, source: Source) -> DataFrame:
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
-    from pyspark.sql import functions as F
-
     text = F.regexp_replace(F.decode(F.col("content"), BYTES), f"^{MARK}", "")
     split = files.select("path", F.split(text, "\r?\n").alias("lines"))
     rows = split.select(
@@ -84,9 +79,7 @@ def from_files(files: "DataFrame", source: Source) -> "DataFrame":
     )
 
 
-def from_inbox(rows: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F
-
+def from_inbox(rows: DataFrame) -> DataFrame:
     return rows.select(
         F.lit(INBOX_PARTITION).cast("bigint").alias("_partition"),
         F.col("number").alias("_offset"),
@@ -96,39 +89,29 @@ def from_inbox(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def _not_refused() -> "Column":
-    from pyspark.sql import functions as F
-
+def _not_refused() -> Column:
     return F.lit(None).cast("string").alias("_refused")
 
 
-def _names(source: Source, line: "Column") -> "Column":
-    from pyspark.sql import functions as F
-
+def _names(source: Source, line: Column) -> Column:
     cells = F.split(F.encode(line, BYTES).cast("string"), f"\\Q{source.delimiter}\\E")
     return F.transform(cells, lambda cell: F.lower(F.regexp_replace(F.trim(cell), '^"|"$', "")))
 
 
-def _is_header(source: Source, line: "Column") -> "Column":
-    from pyspark.sql import functions as F
-
+def _is_header(source: Source, line: Column) -> Column:
     return _names(source, line) == F.array(*(F.lit(name.lower()) for name in source.columns))
 
 
-def _refused_header(source: Source, first: "Column") -> "Column":
+def _refused_header(source: Source, first: Column) -> Column:
     """A file whose header names other columns, or the same in another order, would be read wrongly, line by line."""
-    from pyspark.sql import functions as F
-
     known = F.array(*(F.lit(name.lower()) for name in source.columns))
     differs = F.arrays_overlap(_names(source, first), known) & ~_is_header(source, first)
     reason = f"unparsable: the header of its file is not {source.delimiter.join(source.columns)}"
     return F.when(differs, reason).alias("_refused")
 
 
-def file_number(path: "Column") -> "Column":
+def file_number(path: Column) -> Column:
     """A file as a partition number: not negative, and the same for ever."""
-    from pyspark.sql import functions as F
-
     return F.xxhash64(path).bitwiseAND(F.lit(2**63 - 1))
 
 
@@ -151,8 +134,8 @@ def folder_of(source: Source) -> tuple[str, str]:
 
 
 def _kafka_stream(
-    spark: "SparkSession", source: Source, settings: Settings, start: Positions | None
-) -> "DataFrame":
+    spark: SparkSession, source: Source, settings: Settings, start: Positions | None
+) -> DataFrame:
     reader = spark.readStream.format("kafka").options(**kafka_options(source, settings))
     partitions = {p: offset for p, offset in (start or {}).items() if int(p) != INBOX_PARTITION}
     begin = json.dumps({source.kafka_topic: partitions}) if start else "earliest"
@@ -162,10 +145,8 @@ def _kafka_stream(
     return reader.load()
 
 
-def _not_before(rows: "DataFrame", start: Positions | None) -> "DataFrame":
+def _not_before(rows: DataFrame, start: Positions | None) -> DataFrame:
     """Leaves out what the log already holds, when a new checkpoint takes over from a lost one."""
-    from pyspark.sql import functions as F
-
     if not start:
         return rows
     taken = F.create_map(*[F.lit(value) for place in start.items() for value in (int(place[0]), place[1])])

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from braid.errors import BraidError
+from braid.tables import documents
 from braid.tables.commits import Positions
-from braid.tables.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,12 @@ class Plan:
 class Checkpoint:
     """A query's checkpoint folder."""
 
-    storage: Storage
     folder: str
     mend: str
 
     def query_id(self) -> str | None:
         """None for a query that has never started."""
-        if not self.storage.exists(f"{self.folder}/metadata"):
+        if not documents.exists(f"{self.folder}/metadata"):
             return None
         return str(self._json(f"{self.folder}/metadata", lambda text: json.loads(text)["id"]))
 
@@ -41,16 +40,18 @@ class Checkpoint:
         """The newest batch that was planned."""
         return max(self._numbers("offsets"), default=None)
 
+    def has_finished_a_batch(self) -> bool:
+        """One that was only planned leaves no rows behind."""
+        return bool(self._numbers("commits"))
+
     def plan(self, batch: int) -> Plan:
-        """Without its checksum, which `verify` has looked at: this is asked at every batch."""
-        file = f"{self.folder}/offsets/{batch}"
-        plan: Plan = self._parsed(file, self.storage.glance, _parse_plan)
+        plan: Plan = self._json(f"{self.folder}/offsets/{batch}", _parse_plan)
         return plan
 
     def first_offsets(self, topic: str | None) -> Positions:
         """Where a Kafka source began; partitions that were added later begin at 0."""
         file = f"{self.folder}/sources/0/0"
-        if topic is None or not self.storage.exists(file):
+        if topic is None or not documents.exists(file):
             return {}
         return dict(self._json(file, lambda text: json.loads(text[text.index("{") :]))[topic])
 
@@ -64,15 +65,12 @@ class Checkpoint:
             self._json(f"{self.folder}/commits/{batch}", lambda text: json.loads(text.split("\n")[1]))
 
     def _numbers(self, folder: str) -> list[int]:
-        return sorted(int(name) for name in self.storage.names(f"{self.folder}/{folder}") if name.isdigit())
+        return sorted(int(name) for name in documents.names(f"{self.folder}/{folder}") if name.isdigit())
 
-    def _json(self, file: str, parse: Any) -> Any:
-        return self._parsed(file, self.storage.read, parse)
-
-    def _parsed(self, file: str, read: Callable[[str], str | None], parse: Any) -> Any:
+    def _json(self, file: str, parse: Callable[[str], Any]) -> Any:
         try:
-            return parse(read(file))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError):
+            return parse(documents.read(file) or "")
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             raise BraidError(f"the checkpoint file {file} is damaged. {self.mend}") from None
 
 

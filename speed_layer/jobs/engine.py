@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE
 from speed_layer.ingest.job import ingest, ingest_jobs
@@ -16,14 +17,11 @@ from speed_layer.jobs.job import Job, utc_now
 from speed_layer.jobs.runner import Runner
 from speed_layer.stream.job import StreamJob
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 logger = Logger("stream")
 
 
 def stream(
-    spark: "SparkSession",
+    spark: SparkSession,
     views: Sequence[View],
     settings: Settings,
     *,
@@ -55,7 +53,7 @@ def stream(
 
 
 def stream_jobs(
-    spark: "SparkSession", settings: Settings, names: Sequence[str] | None, clock: Callable[[], datetime]
+    spark: SparkSession, settings: Settings, names: Sequence[str] | None, clock: Callable[[], datetime]
 ) -> list[StreamJob]:
     """One for each version that is to be kept up to date; a replay runs its own until it hands it over."""
     known = deployment.deployments(settings) if names is None else None

@@ -6,17 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.errors import BraidError
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
-from speed_layer.jobs.writer import BatchWriter, Stopping
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+from speed_layer.jobs.batch_writer import BatchWriter, Stopping
 
 logger = Logger("jobs")
 
@@ -31,10 +32,10 @@ def utc_now() -> datetime:
 class Job(ABC):
     """A query, its writer, and when to try again after a failure."""
 
-    spark: "SparkSession"
+    spark: SparkSession
     settings: Settings
     clock: Callable[[], datetime] = utc_now
-    query: "StreamingQuery | None" = None
+    query: StreamingQuery | None = None
     error: Exception | None = None
     has_run: bool = False
     needs_a_person: bool = False
@@ -86,8 +87,6 @@ class Job(ABC):
 
     def try_start(self, once: bool) -> None:
         """A start that fails is tried again later, like a query that fails."""
-        from pyspark.errors import PySparkException
-
         # A query works in the pool of the thread that started it.
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         try:
@@ -135,9 +134,6 @@ class Job(ABC):
         return dict(json.loads(report.json())) if report is not None else {}
 
     def _tend(self) -> None:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         try:
             self.tend()
         except (BraidError, PySparkException, Py4JJavaError) as error:

@@ -5,18 +5,18 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from braid.errors import BraidError, NotYet
 from braid.runtime import status
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import ProcessStatus
+from speed_layer.jobs.driver_lock import PATIENCE, only_driver
 from speed_layer.jobs.job import Job, first_line
-from speed_layer.jobs.only_driver import PATIENCE, only_driver
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = Logger("jobs")
 
@@ -31,7 +31,7 @@ class Runner:
 
     def __init__(
         self,
-        spark: "SparkSession",
+        spark: SparkSession,
         settings: Settings,
         process: str,
         discover: Discover,
@@ -50,8 +50,6 @@ class Runner:
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
-        from py4j.protocol import Py4JNetworkError
-
         try:
             try:
                 self._match(PATIENCE)
@@ -138,8 +136,6 @@ class Runner:
 
     def _finish(self, job: Job) -> None:
         """The last words of a job are not worth the others': what cannot be said now is found at the next start."""
-        from pyspark.errors import PySparkException
-
         try:
             job.finish(self.once)
         except (BraidError, PySparkException) as error:

@@ -2,18 +2,18 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from braid.log import table as logs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from braid.log import contents as logs
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
 from speed_layer.ingest.quarantine import requeued
 from speed_layer.ingest.topics import offsets
 from speed_layer.ledger import evidence
 from speed_layer.ledger.evidence import Consumed, Evidence, Place
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 SHOWN = 100_000
 
@@ -69,11 +69,11 @@ class Ledger:
         return {"balanced": self.balanced} | asdict(self)
 
 
-def take_stock(spark: "SparkSession", log: Log) -> Ledger:
+def take_stock(spark: SparkSession, log: Log) -> Ledger:
     """Reads the log, its commits, and the broker or the files, and closes the books."""
     rows = logs.read(spark, log)
     held = rows.where(f"_partition <> {INBOX_PARTITION}")
-    known = [commit for _, commit in commits(spark, log.table)]
+    known = [commit for _, commit in commits(log.table)]
     newest = known[0] if known else None
     if log.source.kafka_topic:
         consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
@@ -144,7 +144,7 @@ def _violations(kind: str, places: frozenset[Place], says: str) -> list[Violatio
     return [Violation(kind, partition, first, last, says) for partition, first, last in ranges(places)]
 
 
-def _repeated(rows: "DataFrame") -> list[Violation]:
+def _repeated(rows: DataFrame) -> list[Violation]:
     repeated = rows.groupBy("_partition", "_offset").count().where("count > 1").limit(SHOWN)
     return _violations("repeated", evidence.places(repeated), "in the log more than once")
 
@@ -158,17 +158,15 @@ def _batches_twice(known: list[Commit]) -> list[Violation]:
     ]
 
 
-def _outside(held: "DataFrame", consumed: Consumed) -> list[Violation]:
+def _outside(held: DataFrame, consumed: Consumed) -> list[Violation]:
     inside = [f"(_partition = {p} and _offset >= {a} and _offset < {b})" for p, (a, b) in consumed.items()]
     beyond = held.where(f"not ({' or '.join(inside) or 'false'})").limit(SHOWN)
     return _violations("outside", evidence.places(beyond), "in the log, but never consumed")
 
 
 def _accounts(
-    held: "DataFrame", consumed: Consumed, found: Evidence, unproven: frozenset[Place]
+    held: DataFrame, consumed: Consumed, found: Evidence, unproven: frozenset[Place]
 ) -> tuple[Account, ...]:
-    from pyspark.sql import functions as F
-
     counts = held.groupBy("_partition").agg(
         F.count_if(F.col("_error").isNull()).alias("accepted"),
         F.count_if(F.col("_error").isNotNull()).alias("rejected"),
@@ -184,7 +182,7 @@ def _accounts(
     )
 
 
-def _requeued(spark: "SparkSession", log: Log, rows: "DataFrame") -> dict[str, int]:
+def _requeued(spark: SparkSession, log: Log, rows: DataFrame) -> dict[str, int]:
     back = rows.where(f"_partition = {INBOX_PARTITION}")
     accepted = back.where("_error is null").count()
     return {"sent": requeued(spark, log).count(), "accepted": accepted, "rejected": back.count() - accepted}

@@ -5,7 +5,10 @@ A record there whose id the log holds is a duplicate; one whose id it does not h
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
 from braid.define.schema import quote
 from braid.log.table import Log
@@ -13,9 +16,6 @@ from braid.tables.commits import Positions
 from speed_layer.ingest import records
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.topics import offsets
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Place = tuple[int, int]  # partition, offset
 Consumed = dict[int, tuple[int, int]]  # partition -> from (inclusive), to (exclusive)
@@ -32,7 +32,7 @@ class Evidence:
     markers: frozenset[Place]
 
 
-def places(rows: "DataFrame") -> frozenset[Place]:
+def places(rows: DataFrame) -> frozenset[Place]:
     return _as_places(rows.select("_partition", "_offset").toPandas())
 
 
@@ -40,11 +40,8 @@ def _as_places(found: Any) -> frozenset[Place]:
     return frozenset(zip(found["_partition"].tolist(), found["_offset"].tolist(), strict=True))
 
 
-def missing(held: "DataFrame", consumed: Consumed) -> "DataFrame":
+def missing(held: DataFrame, consumed: Consumed) -> DataFrame:
     """The consumed offsets that the log lacks, one a row."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     fences = [(p, fence) for p, (start, end) in consumed.items() for fence in (start - 1, end)]
     outer = held.sparkSession.createDataFrame(fences, "_partition bigint, _offset bigint")
     present = held.select("_partition", "_offset").unionByName(outer)
@@ -53,7 +50,7 @@ def missing(held: "DataFrame", consumed: Consumed) -> "DataFrame":
     return holes.selectExpr("_partition", "explode(sequence(_before + 1, _offset - 1)) as _offset")
 
 
-def from_broker(log: Log, rows: "DataFrame", lacking: "DataFrame") -> Evidence:
+def from_broker(log: Log, rows: DataFrame, lacking: DataFrame) -> Evidence:
     first, after = offsets(log.source, log.settings)
     lacking = lacking.cache()
     try:
@@ -73,7 +70,7 @@ def from_broker(log: Log, rows: "DataFrame", lacking: "DataFrame") -> Evidence:
     return Evidence(duplicates, lost, deleted, rest - deleted)
 
 
-def from_files(log: Log, rows: "DataFrame", held: "DataFrame") -> tuple[Consumed, Evidence, int]:
+def from_files(log: Log, rows: DataFrame, held: DataFrame) -> tuple[Consumed, Evidence, int]:
     """Files as they are now against the log: (consumed, evidence, lines of files that the log has never seen)."""
     folder, pattern = records.folder_of(log.source)
     files = held.sparkSession.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
@@ -88,14 +85,12 @@ def from_files(log: Log, rows: "DataFrame", held: "DataFrame") -> tuple[Consumed
     return consumed, Evidence(duplicates, lost - unread, frozenset(), frozenset()), len(unread)
 
 
-def _lines(rows: "DataFrame") -> dict[int, int]:
+def _lines(rows: DataFrame) -> dict[int, int]:
     return {row._partition: row["count"] for row in rows.groupBy("_partition").count().collect()}
 
 
-def _span(lacking: "DataFrame", first: Positions, after: Positions) -> tuple[Positions, Positions]:
+def _span(lacking: DataFrame, first: Positions, after: Positions) -> tuple[Positions, Positions]:
     """The least that must be read of each partition to see what is missing: from, and up to."""
-    from pyspark.sql import functions as F
-
     spans = lacking.groupBy("_partition").agg(F.min("_offset").alias("low"), F.max("_offset").alias("high"))
     wanted = {str(row._partition): (row.low, row.high + 1) for row in spans.collect()}
     starts = {p: min(max(wanted.get(p, (0, 0))[0], first[p]), after[p]) for p in first}
@@ -103,12 +98,8 @@ def _span(lacking: "DataFrame", first: Positions, after: Positions) -> tuple[Pos
     return starts, ends
 
 
-def _by_identity(
-    log: Log, rows: "DataFrame", found: "DataFrame"
-) -> tuple[frozenset[Place], frozenset[Place]]:
+def _by_identity(log: Log, rows: DataFrame, found: DataFrame) -> tuple[frozenset[Place], frozenset[Place]]:
     """(duplicates, lost) among records that the log lacks: their ids are in it, or not."""
-    from pyspark.sql import functions as F
-
     if log.source.event_id is None:
         return frozenset(), places(found)
     identity = quote(log.source.event_id)

@@ -19,13 +19,12 @@ from braid import cut as rules
 from braid.errors import BraidError
 from braid.merge.spark import base_states, beyond
 from braid.runtime.frames import timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, newest_version, transactions
-from braid.tables.storage import Storage
 from braid.tables.view_tables import (
     LATE,
     base_columns,
@@ -62,13 +61,12 @@ class Folding:
     def begin(self) -> None:
         """Looks the tables up, once per start of the query; from then on their commits tell what changed."""
         spark, tables = self.writer.spark, self.writer.tables
-        storage = Storage(spark)
-        self.tail_version = newest_version(storage, tables.tail) or 0
+        self.tail_version = newest_version(tables.tail) or 0
         paths = pinned(spark, tables.tail, self.tail_version).inputFiles() if self.tail_version else []
         self.files = Counter(epoch_of_path(path) for path in paths)
         self.base_version = self.writer.last.collected if self.writer.last else UNKNOWN
-        has_days = bool(newest_version(storage, tables.base))
-        newest = next(described(spark, tables.base, BaseCommit.from_json), None) if has_days else None
+        has_days = bool(newest_version(tables.base))
+        newest = next(described(tables.base, BaseCommit.from_json), None) if has_days else None
         self.base_through = newest[1].through if newest else None
 
     def tend(self) -> bool:
@@ -113,11 +111,11 @@ class Folding:
         self.whole &= self.files.keys()
 
     def _commits_since(self, version: int) -> Iterator[Transaction]:
-        return transactions(Storage(self.writer.spark), self.writer.tables.tail, version + 1)
+        return transactions(self.writer.tables.tail, version + 1)
 
     def _is_to_collect(self, complete: datetime) -> bool:
         """Whether the base has changed, or the tail is complete to more of what the base covers."""
-        newest = newest_version(Storage(self.writer.spark), self.writer.tables.base)
+        newest = newest_version(self.writer.tables.base)
         return newest != self.base_version or rules.is_to_collect(
             self.files, self.covers, self.collected, complete
         )
@@ -184,7 +182,7 @@ class Folding:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
         spark, tables, tail_version = self.writer.spark, self.writer.tables, self.tail_version
         # Named before it is read: what is published in between is collected next time.
-        self.base_version = newest_version(Storage(spark), tables.base) or 0
+        self.base_version = newest_version(tables.base) or 0
         # The first version only created the table: there is nothing to ask for, and asking takes a second.
         through = throughs(pinned(spark, tables.base, self.base_version)) if self.base_version else {}
         self.covers, self.collected = (

@@ -7,18 +7,22 @@ which files it brought, and the tail's own commit says that they were read.
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from braid.errors import BraidError
-from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.tables.commits import Position
+from braid.tables.delta_log import Transaction, newest_version, transaction, transactions
 from speed_layer.stream.tail import TailWriter
 
 # How often a log is looked at that has no new commit: a local file costs nothing to look for, another one a request.
 LOCAL_LOOK, REMOTE_LOOK = 0.02, 0.5
 # What is read in one go by a stream that has fallen behind: enough to keep the cores busy.
 MOST_COMMITS, MOST_BYTES = 100, 256 * 2**20
+# Seconds until a round that does not end is cut off when its stream is stopped.
+STOP_PATIENCE = 60.0
 # How often a commit that does not come is suspected to be gone.
 SUSPECT_EVERY = 10.0
 
@@ -49,13 +53,29 @@ class LogFollower:
         return self._thread is not None and self._thread.is_alive()
 
     def join(self) -> None:
-        """Until it has ended; whoever waits has told its writer to stop, or runs it once."""
+        """Until it has ended; whoever waits runs it once."""
         if self._thread is not None:
             self._thread.join()
 
+    def stop(self) -> None:
+        """Between two rounds; one that does not come to its end is cut off, and looked up at the next start."""
+        self.writer.stopping.set()
+        if self._thread is None:
+            return
+        self._thread.join(STOP_PATIENCE)
+        if self._thread.is_alive():
+            self.writer.spark.sparkContext.cancelJobGroup(self.name)
+            self._thread.join(STOP_PATIENCE)
+        if self._thread.is_alive():
+            raise BraidError(
+                f"{self.name} does not stop: Spark has not answered for {2 * STOP_PATIENCE:g} s. End this process."
+            )
+
     def _run(self) -> None:
         stopping = self.writer.stopping
-        self.writer.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        context = self.writer.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", self.name)
+        context.setJobGroup(self.name, self.name)
         look = REMOTE_LOOK if "://" in self.writer.log.table else LOCAL_LOOK
         try:
             while not stopping.is_set():
@@ -87,7 +107,7 @@ class LogFollower:
         version, size = self.writer.last.position.version, 0
         found: list[Transaction] = []
         while len(found) < MOST_COMMITS and size < MOST_BYTES:
-            commit = transaction(self.writer.checkpoint.storage, self.writer.log.table, version + len(found))
+            commit = transaction(self.writer.log.table, version + len(found))
             if commit is None:
                 break
             self._refuse_loss(commit)
@@ -110,12 +130,39 @@ class LogFollower:
         if self.clock() - self._suspected < SUSPECT_EVERY:
             return
         self._suspected = self.clock()
-        newest = newest_version(self.writer.checkpoint.storage, self.writer.log.table)
+        self.writer.refuse_other_log()
+        table = self.writer.log.table
+        newest = newest_version(table)
         # Looked at once more: it may have come between the two looks.
-        storage, table = self.writer.checkpoint.storage, self.writer.log.table
-        if newest is not None and newest >= version and transaction(storage, table, version) is None:
+        if newest is not None and newest >= version and transaction(table, version) is None:
             raise BraidError(
                 f"the stream of view {self.writer.view.name!r} stopped too long ago: commit {version} of the log "
                 f"{table} is gone, and later ones are there (up to {newest}). `braid kappa replay "
                 f"{self.writer.view.name}` builds the view anew from the log, which has every event."
             )
+
+
+@dataclass
+class Lag:
+    """How far a stream is behind its log: follows the commits that it has not consumed yet."""
+
+    table: str
+    next_version: int | None = None
+    waiting: deque[Transaction] = field(default_factory=deque)
+
+    def beyond(self, position: Position, now: datetime | None = None) -> tuple[int, float] | None:
+        """(events, seconds since the oldest of them was committed); None while history is read: nobody counted it."""
+        if position.starting:
+            return None
+        if self.next_version is None:
+            self.next_version = position.version
+        for commit in transactions(self.table, self.next_version):
+            self.waiting.append(commit)
+            self.next_version = commit.version + 1
+        while self.waiting and self.waiting[0].version < position.version:
+            self.waiting.popleft()
+        behind = [commit for commit in self.waiting if commit.rows != 0]
+        if not behind:
+            return 0, 0.0
+        waited = ((now or datetime.now(UTC)) - behind[0].committed).total_seconds()
+        return sum(commit.rows or 0 for commit in behind), max(0.0, waited)

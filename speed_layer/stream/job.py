@@ -1,31 +1,29 @@
 """The stream of a view: from its source's log to its tail, kept fresh, folded, and started again where it ended."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame
+
+from braid.cut import last_closed
 from braid.define.view import View
 from braid.deploy.store import Version
 from braid.errors import BraidError, NotYet
-from braid.log import table as logs
-from braid.log.table import Log, last_closed
-from braid.runtime.logging import Log as Logger
+from braid.log import contents as logs
+from braid.log.table import Log
+from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
 from braid.states.finality import watermark
 from braid.tables import view_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import ViewTables
-from speed_layer import takeover
+from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.job import Job, first_line
 from speed_layer.stream.fold import Folding
-from speed_layer.stream.follower import LogFollower
-from speed_layer.stream.lag import Lag
+from speed_layer.stream.follower import Lag, LogFollower
 from speed_layer.stream.tail import TailWriter
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 logger = Logger("stream")
 
@@ -86,26 +84,28 @@ class StreamJob(Job):
                 f"yet. Run `braid ingest {self.view.source.name}`, or `braid stream --ingest` for both in one."
             )
         self._create_tables()
-        storage = Storage(self.spark)
-        checkpoint = Checkpoint(storage, self.tables.checkpoint, takeover.advice(self.view))
+        checkpoint = Checkpoint(self.tables.checkpoint, recovery.advice(self.view.name))
         checkpoint.verify()
-        taken = takeover.find(storage, self.tables)
+        taken = recovery.takeover_of(self.tables.checkpoint)
         writer = TailWriter(
             spark=self.spark, checkpoint=checkpoint, view=self.view, tables=self.tables, log=self.log,
             clock=self.clock, from_day=self.version.from_day, replaces=taken.replaces if taken else None,
         )  # fmt: skip
         writer.begin()
-        takeover.refuse_lost_checkpoint(self.view, self.tables, checkpoint, writer.last, taken)
+        anew = f"`braid kappa replay {self.view.name}` builds it anew from the log."
+        owner = f"view {self.view.name!r}"
+        recovery.refuse_lost_checkpoint("tail", owner, checkpoint, writer.last, taken, writer.has_rows, anew)
+        writer.wake()
         self.tail_writer, self.folding = writer, Folding(writer)
         self.folding.begin()
-        self.lag = Lag(storage, self.log.table)
+        self.lag = Lag(self.log.table)
         if self._is_past_history():
             self._follow(once)
         else:
             self._query_history(taken, once)
         logger.info("stream started", view=self.view.name, version=self.version.number, tail=self.tables.tail)
 
-    def _query_history(self, taken: "takeover.Takeover | None", once: bool) -> None:
+    def _query_history(self, taken: "recovery.Takeover | None", once: bool) -> None:
         assert self.tail_writer is not None
         events = self.tail_writer.incoming(self._read(taken))
         stream = events.writeStream.queryName(self.name).foreachBatch(self.tail_writer.append)
@@ -139,8 +139,7 @@ class StreamJob(Job):
     def stop(self) -> None:
         super().stop()
         if self.follower is not None:
-            self.follower.writer.stopping.set()
-            self.follower.join()
+            self.follower.stop()
 
     def collapse(self) -> None:
         if self.follower is None:
@@ -156,13 +155,14 @@ class StreamJob(Job):
             self.folding.tidy()
         if self.tail_writer is not None:
             self.tail_writer.settle()
+            self.tail_writer.rest()
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)
         if any(word in text for word in ("checkpoint location", self.tables.checkpoint)):
             return BraidError(
                 f"the checkpoint of view {self.view.name!r} cannot be used: {first_line(failure)}. "
-                f"{takeover.advice(self.view)}"
+                f"{recovery.advice(self.view.name)}"
             )
         return RuntimeError(first_line(failure))
 
@@ -197,12 +197,12 @@ class StreamJob(Job):
 
     def _create_tables(self) -> None:
         """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
-        if newest_version(Storage(self.spark), self.tables.tail) is None:
-            newest = newest_commit(self.spark, self.log.table)
-            cut = last_closed(newest, self.settings.epoch) if newest else None
+        if newest_version(self.tables.tail) is None:
+            newest = newest_commit(self.log.table)
+            cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
             view_tables.create(self.spark, self.tables, self.view, cut)
 
-    def _read(self, taken: "takeover.Takeover | None") -> "DataFrame":
+    def _read(self, taken: "recovery.Takeover | None") -> DataFrame:
         reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)
         if taken is not None:
             reader = reader.option("startingVersion", taken.version)

@@ -5,22 +5,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
 from braid.errors import BraidError
-from braid.log import table as logs
+from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import rows_by_day
+from speed_layer.jobs.driver_lock import only_driver
 from speed_layer.jobs.job import utc_now
-from speed_layer.jobs.only_driver import only_driver
 from speed_layer.stream.job import StreamJob
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TICK = 0.2
 # Live ingest goes on: each round reads what came during the one before, and they get shorter.
@@ -46,7 +44,7 @@ Watch = Callable[[Progress], None]
 
 
 def replay(
-    spark: "SparkSession",
+    spark: SparkSession,
     settings: Settings,
     view: View,
     *,
@@ -72,7 +70,7 @@ def replay(
 
 
 def read_history(
-    spark: "SparkSession",
+    spark: SparkSession,
     settings: Settings,
     version: Version,
     watch: Watch,

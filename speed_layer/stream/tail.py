@@ -1,48 +1,54 @@
 """Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 
 from braid.cut import complete_after
 from braid.define.fingerprint import state_fingerprint, used_columns, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.errors import BraidError
+from braid.log.contents import read_commits
 from braid.log.events import view_events
-from braid.log.table import Log, read_commits
+from braid.log.lookups import LookupTables
+from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
-from braid.runtime.logging import Log as Logger
+from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation
+from braid.tables import delta_rs
 from braid.tables.commits import (
     Commit,
     Position,
     TailCommit,
-    described,
+    newest_tail_commit,
 )
-from braid.tables.delta_log import Transaction, transaction
+from braid.tables.delta_log import Transaction, newest_version, transaction
 from braid.tables.view_tables import (
     LATE,
     ViewTables,
     bounds,
+    refuse_second_tail,
     replay_cut,
     tail_columns,
 )
-from braid.writing import Batch, decide, may_speak
+from braid.writing import Batch, decide, is_same_table, may_speak
+from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.jobs.writer import BatchWriter
-from speed_layer.stream.lookups import Lookups
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
 
 logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
+# Seconds until a count that has not come is suspected never to come, and until it is made anew.
+FIRST_LOOK, PATIENCE = 0.1, 30.0
 # Up to this many commits it is worth adding up their rows.
 FEW = 20
 
@@ -68,15 +74,19 @@ class TailWriter(BatchWriter):
     replay_cut: datetime | None = None
     from_day: date | None = None
     replaces: str | None = None
+    has_rows: bool = False
+    log_id: str | None = None
     last: TailCommit | None = None
     seen: datetime | None = None
     counts: Counts = field(default_factory=Counts)
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the tail."""
-        self.last = newest_tail_commit(self.spark, self.tables)
+        self.take_turn(self.log.settings)
+        self.last = newest_tail_commit(self.tables.tail)
+        self.has_rows = self.last is not None or delta_rs.has_rows(self.tables.tail)
         self.seen = self.last.seen if self.last else None
-        self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.spark, self.tables)
+        self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.tables)
         if self.last is not None and self.last.states != state_fingerprint(self.view):
             raise BraidError(
                 f"the tables at {self.tables.folder} hold the states of another definition than view "
@@ -84,14 +94,36 @@ class TailWriter(BatchWriter):
                 f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
             )
 
-    def incoming(self, log: "DataFrame") -> "DataFrame":
+        if self.last is None:
+            refuse_second_tail(self.tables, self.replay_cut)
+        self.refuse_other_log()
+
+    def refuse_other_log(self) -> None:
+        """A log that was restored, or ingested anew, has other commits under the numbers that were read."""
+        self.log_id = delta_rs.table_id(self.log.table)
+        if self.last is None:
+            return
+        position, newest = self.last.position, newest_version(self.log.table) or 0
+        before = transaction(self.log.table, position.version - 1) if position.is_between_commits else None
+        if not is_same_table(self.last.log or None, self.log_id):
+            why = f"it is the table {self.log_id}, and not {self.last.log}"
+        elif position.version > newest + 1:
+            why = f"it ends at commit {newest}, and commit {position.version - 1} was read"
+        elif before is not None and self.last.read and before.mark != self.last.read:
+            why = f"commit {before.version} is another than the one that was read"
+        else:
+            return
+        raise BraidError(
+            f"the log {self.log.table} is not the one that view {self.view.name!r} has read: {why}. Restore the one "
+            f"that belongs to it, or build the view anew from this one: `braid kappa replay {self.view.name}`."
+        )
+
+    def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
 
         Asked of the stream, and not within each batch: there, Spark reads every column of the log before it looks at
         what is done with them, and plans anew at every batch what is always the same.
         """
-        from pyspark.sql import functions as F
-
         rows = log if self.from_day is None else log.where(f"day >= date'{self.from_day}'")
         if self.replay_cut is not None:
             # Before they are grouped: history is one state per pane and keys, however many epochs it came in.
@@ -99,9 +131,9 @@ class TailWriter(BatchWriter):
         if used_lookups(self.view):
             needed = [*used_columns(self.view), "day", "_epoch", "_error"]
             return rows.where("_error is null").selectExpr(*map(quote, needed))
-        return view_events(self.view, rows, Lookups(self.spark, self.log.settings, {}).table_of)
+        return view_events(self.view, rows, LookupTables(self.spark, self.log.settings).table_of)
 
-    def write_batch(self, rows: "DataFrame", query: str, batch: int, plan: Plan) -> None:
+    def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
         position = position_of(plan)
         if not self._is_committed(query, batch, position):
@@ -126,9 +158,9 @@ class TailWriter(BatchWriter):
             return arrived
 
     def _append(
-        self, rows: "DataFrame | None", query: str, batch: int, position: Position, arrived: int | None
+        self, rows: DataFrame | None, query: str, batch: int, position: Position, arrived: int | None
     ) -> None:
-        lookups = Lookups(self.spark, self.log.settings, {})
+        lookups = LookupTables(self.spark, self.log.settings)
         states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
@@ -143,22 +175,34 @@ class TailWriter(BatchWriter):
             replaying=position.starting,
             collected=self.last.collected if self.last else -1,
             lookups=lookups.versions,
+            log=self.log_id or "",
+            read=self._mark_before(position),
         )
         self._write(states, commit)
-        self._count(observations)
+        self._count(observations, self.last or commit)
 
     def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
-        with self.committing():
-            writer.option("userMetadata", commit.to_json()).save(self.tables.tail)
-        self.last = commit
+        self.last = self.save(writer, commit)
 
     def settle(self) -> None:
         """Says what was seen since the last commit, so that the next start knows it."""
         with self.lock:
             commit = self.settled()
             if commit is not None and self.last is not None and commit.seen != self.last.seen:
-                self.say(self.nothing().write.format("delta").mode("append"), commit)
+                self.repeat()
+
+    @property
+    def table(self) -> str:
+        return self.tables.tail
+
+    @property
+    def word(self) -> TailCommit | None:
+        return self.last
+
+    def repeat(self) -> None:
+        if (commit := self.settled()) is not None:
+            self.say(self.nothing().write.format("delta").mode("append"), commit)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
@@ -203,17 +247,22 @@ class TailWriter(BatchWriter):
                 return commit.epoch
         return self.last.epoch if self.last else None
 
+    def _mark_before(self, position: Position) -> str:
+        """Which commit of the log was read last, to know it again."""
+        if not position.is_between_commits or position.version == 0:
+            return ""
+        found = self._log_commit(position.version - 1)
+        return found.mark if found is not None else ""
+
     def _log_commit(self, version: int) -> Transaction | None:
         if self._read is None or self._read.version != version:
-            self._read = transaction(self.checkpoint.storage, self.log.table, version)
+            self._read = transaction(self.log.table, version)
         return self._read
 
     def _states(
-        self, rows: "DataFrame | None", lookups: Lookups, arrived: int | None
-    ) -> "tuple[DataFrame, tuple[Observation, ...]]":
+        self, rows: DataFrame | None, lookups: LookupTables, arrived: int | None
+    ) -> tuple[DataFrame, tuple[Observation, ...]]:
         """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
-        from pyspark.sql import Observation
-
         if rows is None or arrived == 0:
             return self.nothing(), ()
         if arrived is not None and arrived <= SMALL:
@@ -243,21 +292,25 @@ class TailWriter(BatchWriter):
             for name in tail_columns(self.view)
         ]
 
-    def _write(self, states: "DataFrame", commit: TailCommit) -> None:
-        writer = states.write.format("delta").mode("append").option("userMetadata", commit.to_json())
-        if self.log.settings.strict:
-            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
-        with self.committing():
-            writer.save(self.tables.tail)
-        self.last = commit
+    def _write(self, states: DataFrame, commit: TailCommit) -> None:
+        self.last = self.save(states.write.format("delta").mode("append"), commit)
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
-    def _count(self, observations: "tuple[Observation, ...]") -> None:
+    def _count(self, observations: tuple[Observation, ...], commit: TailCommit) -> None:
         if not observations:
             return
+        found: list[Any] = [reported(observation, FIRST_LOOK) for observation in observations]
+        if any(report is None for report in found):
+            brought = self._made_by(commit)
+            if brought is not None and not brought.new:
+                # Spark leaves out what it knows to be empty, and with it whoever was to count there (SPARK-54620).
+                return
+            found = [reported(observation, PATIENCE) for observation in observations]
+        if any(report is None for report in found):
+            found = [self._recounted(commit)] * 2
+        in_events, in_states = found
         # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
-        in_events, in_states = (cast(Any, observation._jo).getAsJava() for observation in observations)
         self.counts.events += in_events.get("events")
         self.counts.history += in_events.get("history")
         self.counts.late += in_states.get("late") or 0
@@ -265,32 +318,64 @@ class TailWriter(BatchWriter):
         if (seen := in_events.get("seen")) is not None:
             self.seen = highest(self.seen, seen, self.clock())
 
-    def nothing(self) -> "DataFrame":
+    def _made_by(self, commit: TailCommit) -> Transaction | None:
+        """The commit in the tail that says this."""
+        said, version = commit.to_json(), newest_version(self.tables.tail)
+        while version is not None and (found := transaction(self.tables.tail, version)) is not None:
+            if found.metadata == said:
+                return found
+            version = version - 1 if version > 0 else None
+        return None
+
+    def _recounted(self, commit: TailCommit) -> dict[str, Any]:
+        """What a batch counted, from the rows that it wrote: the beginning of a pane stands for its newest event."""
+        made = self._made_by(commit)
+        if made is None or not made.new:
+            return {"events": 0, "history": 0, "late": 0, "revised": 0}
+        files = [f"{self.tables.tail}/{file.path}" for file in made.new]
+        reader = self.spark.read.option("basePath", self.tables.tail).option("__globPaths__", "false")
+        events, late = F.col(EVENTS.state_name), F.col(LATE)
+        is_history = F.col("epoch") <= F.lit(self.replay_cut) if self.replay_cut else F.lit(False)
+        row = reader.schema(self.nothing().schema).parquet(*files).agg(
+            F.sum(events).alias("events"),
+            F.coalesce(F.sum(F.when(is_history, events)), F.lit(0)).alias("history"),
+            F.sum(late).alias("late"),
+            F.count_if(late > 0).alias("revised"),
+            F.unix_micros(F.max(bounds(self.view)[-1])).alias("seen"),
+        ).first()  # fmt: skip
+        assert row is not None
+        return row.asDict()
+
+    def nothing(self) -> DataFrame:
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
         return no_rows(self.spark, self._schema)
 
     _schema: Any = None
     _read: Transaction | None = None
-    _prepare: "Callable[[DataFrame], DataFrame] | None" = None
-    _observed: "tuple[list[Column], list[Column]]" = field(default_factory=lambda: ([], []))
+    _prepare: Callable[[DataFrame], DataFrame] | None = None
+    _observed: tuple[list[Column], list[Column]] = field(default_factory=lambda: ([], []))
 
 
-def newest_tail_commit(spark: Any, tables: ViewTables) -> TailCommit | None:
-    found = described(spark, tables.tail, TailCommit.from_json)
-    return next((commit for _, commit in found), None)
-
-
-def observed(view: View, cut: datetime | None) -> "tuple[list[Column], list[Column]]":
+def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Column]]:
     """What is counted on the way: of a batch's events, and of its states."""
-    from pyspark.sql import functions as F
-
     seen = F.unix_micros(F.max(quote(view.source.event_time)))
     late, is_history = F.col(LATE), F.expr(f"_epoch <= {timestamp(cut)}") if cut else F.lit(False)
     return (
         [F.count(F.lit(1)).alias("events"), F.count_if(is_history).alias("history"), seen.alias("seen")],
         [F.sum(late).alias("late"), F.count_if(late > 0).alias("revised")],
     )
+
+
+def reported(observation: Observation, patience: float) -> Any | None:
+    """What was counted; None when Spark has not told it in time, which it may never do."""
+    told = cast(Any, observation._jo)
+    deadline = time.monotonic() + patience
+    # Each look waits for a tenth of a second in the JVM.
+    while told.getOrEmpty().isEmpty():
+        if time.monotonic() >= deadline:
+            return None
+    return told.getAsJava()
 
 
 def rows_in(commits: Iterable[Transaction]) -> int | None:

@@ -41,7 +41,7 @@ class Running:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def trigger(self, dag: str, run: str, logical_date: str | None, **conf: str) -> None:
+    def trigger(self, dag: str, run: str, logical_date: str | None, **conf: Any) -> None:
         """Starts a run of a DAG, which may be paused so far."""
         self.api.unpause(dag)
         asked = {"dag_run_id": run, "logical_date": logical_date, "conf": conf}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stands in for `braid` where a test is about what Airflow does with a command's exit code and output.
 # $STUB is a folder: `calls` records the command lines, `ready` lets the cut be there, `exits` holds lines such as
-# "batch gate=1" with exit codes of commands.
+# "batch run=1" with exit codes of commands.
 printf '%s\n' "$*" >> "$STUB/calls"
 code=$(sed -n "s/^$1 ${2:-}=//p" "$STUB/exits" 2> /dev/null)
 if [ "$1 $2" = "batch cut" ]; then
@@ -11,7 +11,8 @@ if [ "$1 $2" = "batch cut" ]; then
     [ -s "$pinned" ] || date -u +%Y-%m-%dT%H:%M:%S+00:00 > "$pinned"
     cat "$pinned"
     echo "a warning that comes last" >&2
-elif [ "$1 $2" = "batch views" ]; then
-    echo '["pages", "visits"]'
+elif [ "$1 $2" = "batch chunks" ]; then
+    end='"CUT": "2021-01-01T00:00:00+00:00", "VIEWS": "pages visits"}'
+    echo "[{\"FROM\": \"2020-01-01\", \"TO\": \"2020-07-18\", $end, {\"FROM\": \"2020-07-19\", \"TO\": \"2020-12-31\", $end]"
 fi
 exit "${code:-0}"

@@ -47,9 +47,9 @@ class Shop:
         return all(backfill["completed_at"] for backfill in backfills)
 
     def attempts(self, day: int) -> int:
-        """How often the day has been compared."""
+        """How often the day has been computed."""
         run = f"backfill__2026-03-{day + 1:02}T00:00:00+00:00"
-        return int(self.running.task(DAILY, run, "compare")["try_number"])
+        return int(self.running.task(DAILY, run, "compute")["try_number"])
 
     def expected(self, last: int) -> Counter[tuple[str, str, int, int]]:
         return Counter({row: n for row, n in self.truth.items() if int(row[0][-2:]) <= last})

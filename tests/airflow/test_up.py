@@ -11,7 +11,6 @@ import pytest
 from braid.errors import BraidError
 from infra.airflow import service as local
 from infra.airflow.files import DAGS
-from infra.airflow.processes import STANDBY, ours
 from tests.airflow.conftest import DAILY, Running
 from tests.conftest import free_port
 from tests.waiting import until
@@ -29,7 +28,7 @@ class Stub:
         (self.folder / "ready").touch()
 
     def exit(self, **codes: int) -> None:
-        """`batch_gate=1` lets `braid batch gate` fail with 1."""
+        """`batch_run=1` lets `braid batch run` fail with 1."""
         lines = (f"{command.replace('_', ' ')}={code}\n" for command, code in codes.items())
         (self.folder / "exits").write_text("".join(lines))
 
@@ -51,7 +50,7 @@ def running(stub: Stub, start_airflow: Callable[[dict[str, str]], Running]) -> R
 def test_it_starts_with_all_dags_paused_and_one_place_for_spark(running: Running) -> None:
     dags = running.api.ask("GET", "/dags")["dags"]
     assert {dag["dag_id"]: dag["is_paused"] for dag in dags} == dict.fromkeys(
-        ("daily_batch", "kappa_replay", "maintain", "restate"), True
+        ("backfill_range", "daily_batch", "kappa_replay", "maintain", "restate"), True
     )
     assert running.api.ask("GET", "/pools/spark")["slots"] == 1
 
@@ -59,13 +58,13 @@ def test_it_starts_with_all_dags_paused_and_one_place_for_spark(running: Running
 def test_only_this_machine_can_reach_it_and_only_its_owner_can_read_its_secrets(running: Running) -> None:
     listening = {
         (part, connection.laddr.ip.removeprefix("::ffff:"), connection.laddr.port)
-        for process, part in ours(running.airflow)
+        for process, part in running.airflow.processes()
         for connection in process.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
     assert {ip for _, ip, _ in listening} == {"127.0.0.1"}
     # Spark's own ports are the standby's: Airflow itself has one.
-    assert {port for part, _, port in listening if part != STANDBY} == {running.airflow.port}
+    assert {port for part, _, port in listening if part != local.STANDBY} == {running.airflow.port}
     modes = {
         path: path.stat().st_mode & 0o077 for path in (running.airflow.config, running.airflow.passwords)
     }
@@ -74,7 +73,7 @@ def test_only_this_machine_can_reach_it_and_only_its_owner_can_read_its_secrets(
 
 
 def test_a_second_start_finds_the_first_and_refuses_other_choices(running: Running) -> None:
-    def start(port: int) -> local.Started:
+    def start(port: int) -> local.AirflowStarted:
         return local.start(
             running.airflow, dags=DAGS, port=port, environment=running.environment, say=lambda text: None
         )
@@ -92,19 +91,17 @@ def test_a_run_waits_without_a_worker_and_keeps_the_cut_that_it_pinned(running: 
     running.command("dags", "unpause", "-y", DAILY)
     running.command("backfill", "create", "--dag-id", DAILY, "--from-date", DAY, "--to-date", DAY)
     until(lambda: running.runs(DAILY).get(RUN) == "running")
-    until(lambda: running.task(DAILY, RUN, "wait_for_cut")["state"] == "up_for_reschedule")
-    assert stub.calls("--run") == []
+    until(lambda: running.task(DAILY, RUN, "pin_cut")["state"] == "up_for_reschedule")
+    assert stub.calls("batch run") == []
     stub.be_ready()
     assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
     first = cuts(stub, DAY)
     assert len(first) == 1
 
     running.command("tasks", "clear", "-y", "-s", DAY, "-e", DAY, DAILY)
-    until(lambda: len(stub.calls(f"compare --day {DAY}")) == 2)
+    until(lambda: len(stub.calls(f"batch run --day {DAY}")) == 2)
     assert set(running.run_to_its_end(DAILY, RUN).values()) == {"success"}
     assert cuts(stub, DAY) == first
-    for view in ("pages", "visits"):
-        assert len(stub.calls(f"batch run --view {view} --day {DAY}")) == 2
 
 
 def cuts(stub: Stub, day: str) -> set[str]:
@@ -120,16 +117,15 @@ def test_a_check_that_failed_is_final_and_a_crash_is_tried_again(
     running: Running, stub: Stub, code: int, becomes: str, day: str
 ) -> None:
     stub.be_ready()
-    stub.exit(batch_gate=code)
+    stub.exit(batch_run=code)
     # A run that is triggered in the course of a day is about the day before.
     running.trigger(DAILY, becomes, logical_date=f"{date.fromisoformat(day) + timedelta(days=1)}T12:00:00Z")
-    until(lambda: running.task(DAILY, becomes, "gates")["state"] == becomes)
+    until(lambda: running.task(DAILY, becomes, "compute")["state"] == becomes)
     stub.exit()
-    assert running.task(DAILY, becomes, "gates")["try_number"] == 1
-    assert stub.calls(f"batch gate --day {day}")
-    assert stub.calls(f"batch run --view pages --day {day}") == []
+    assert running.task(DAILY, becomes, "compute")["try_number"] == 1
+    assert len(stub.calls(f"batch run --day {day}")) == 1
     if becomes == "failed":
-        assert running.run_to_its_end(DAILY, becomes)["maintain"] == "upstream_failed"
+        assert running.run_to_its_end(DAILY, becomes) == {"pin_cut": "success", "compute": "failed"}
 
 
 def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) -> None:
@@ -137,8 +133,26 @@ def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) ->
     stub.exit()
     running.command("dags", "test", DAILY, "2026-05-02")
     commands = [line.split(" --")[0] for line in stub.calls("--day 2026-05-01")]
-    # Waited for and pinned, checked, once for each of two views, compared.
-    assert commands == ["batch cut", "batch cut", "batch gate", "batch run", "batch run", "compare"]
+    # Waited for and pinned, then computed, audited, published and compared by one command.
+    assert commands == ["batch cut", "batch run"]
+
+
+def test_a_range_is_computed_chunk_by_chunk_and_a_chunk_that_failed_goes_on_alone(
+    running: Running, stub: Stub
+) -> None:
+    stub.be_ready()
+    asked = {"from_day": "2020-01-01", "to_day": "2020-12-31", "views": ["pages", "visits"], "chunk": 200}
+    running.trigger("backfill_range", "asked", logical_date=None, **asked)
+    assert running.run_to_its_end("backfill_range", "asked") == {"chunks": "success", "compute": "success"}
+    (planned,) = stub.calls("batch chunks")
+    assert planned == (
+        "batch chunks --from 2020-01-01 --to 2020-12-31 --run backfill_range/asked --days 200 "
+        "--view pages --view visits"
+    )
+    assert sorted(stub.calls("batch run --from 2020")) == [
+        f"batch run --from {first} --to {last} --cut 2021-01-01T00:00:00+00:00 --view pages --view visits"
+        for first, last in (("2020-01-01", "2020-07-18"), ("2020-07-19", "2020-12-31"))
+    ]
 
 
 def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(
@@ -161,10 +175,10 @@ def test_a_replay_is_promoted_after_a_person_has_approved_and_not_before(
 
 def test_an_end_leaves_nobody_behind_and_secrets_outlive_it(running: Running) -> None:
     secrets = running.airflow.secret("api_auth", "jwt_secret", "none"), running.airflow.password
-    before = [process for process, _ in ours(running.airflow)]
+    before = [process for process, _ in running.airflow.processes()]
     assert len(before) >= 3
     assert local.stop(running.airflow) is True
-    assert ours(running.airflow) == []
+    assert running.airflow.processes() == []
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in before)
     assert local.stop(running.airflow) is False
     assert local.status(running.airflow).running is False

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from braid import session, tumbling
 from braid.runtime.settings import Settings
-from serving_layer.http.app import Around, create_app
-from serving_layer.memory.all_views import Hub
+from serving_layer.http.app import OtherLayers, create_app
+from serving_layer.memory.all_views import AllViews
 from tests.conftest import free_port
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
 from tests.waiting import until
@@ -67,7 +67,7 @@ def site(home: Path) -> Iterator[Site]:
     data_docs = home / "data_docs"
     data_docs.mkdir()
     (data_docs / "index.html").write_text("<title>Data Docs</title>")
-    app = create_app(Hub(settings, 64 << 20), around(data_docs))
+    app = create_app(AllViews(settings, 64 << 20), around(data_docs))
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, name="site")
     thread.start()
@@ -125,7 +125,7 @@ def noon() -> list[Event]:
     return late + [Event(NOON + n * timedelta(seconds=20), "a", n, CUT + 2 * MINUTE) for n in range(9)]
 
 
-def around(data_docs: Path) -> Around:
+def around(data_docs: Path) -> OtherLayers:
     """What the layers know, as plain data: an engine with two queries, a day, and a ledger that balances."""
     cut, day = CUT.isoformat(), str(MIDNIGHT.date())
     query = {
@@ -149,7 +149,7 @@ def around(data_docs: Path) -> Around:
     accuracy = {"day": day, "groups": 100, "equal": 99, "share": 0.99, "largest_error": 0.5, "cut": cut}
     completeness = [{"after_seconds": after, "share": share} for after, share in ((0, 0.9), (60, 1.0))]
     processes = [{"process": "engine", "pid": 1, "queries": queries, "children": []}]
-    return Around(
+    return OtherLayers(
         days=lambda _: [board],
         ledger=lambda _: ledger,
         accuracy=lambda name: {"view": name, "days": [accuracy], "completeness": completeness},

@@ -1,6 +1,7 @@
 """What a fault is tried on: two views of one source, and `braid` commands as processes that can be killed."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +21,7 @@ from braid.define.view import View
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit, described
-from tests.streams import recomputed, served, tables_of
+from tests.streams import MINUTE, NOON, recomputed, served, tables_of
 from tests.waiting import until
 
 BRAID = str(Path(sys.executable).with_name("braid"))
@@ -130,7 +132,7 @@ def states_of(stage: Stage, view: View) -> Counter[Any]:
 
 def batches_of(stage: Stage, view: View) -> Counter[tuple[str, int]]:
     """How often each batch was committed to the view's tail."""
-    found = described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json)
+    found = described(tables_of(stage.settings, view).tail, TailCommit.from_json)
     return Counter((commit.query, commit.batch) for _, commit in found if not commit.fold)
 
 
@@ -160,3 +162,21 @@ def make_stage(spark: Any, folder: Path, **given: str) -> Stage:
     } | given
     environment = {f"BRAID_{name.upper()}": value for name, value in chosen.items()}
     return Stage(spark, Settings.model_validate(chosen), environment)
+
+
+def some(number: int, minute: int) -> list[dict[str, Any]]:
+    """Events around a minute after noon, of several days."""
+    chance = random.Random(minute)
+    return [
+        {
+            "id": f"{minute}-{n}",
+            "time": NOON
+            + minute * MINUTE
+            - timedelta(seconds=chance.choice([1, 60, 3600]) * chance.randrange(60)),
+            "host": f"h{chance.randrange(6)}",
+            "url": chance.choice(["/", "/a", None]),
+            "status": chance.choice([200, 404]),
+            "bytes": chance.randrange(1000),
+        }
+        for n in range(number)
+    ]

@@ -11,7 +11,7 @@ import pytest
 
 from braid.tables.commits import newest_commit
 from infra.kafka import brokers
-from infra.kafka.brokers import Cluster
+from infra.kafka.brokers import Brokers
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
@@ -22,7 +22,7 @@ EVENTS = 12_000
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path) -> Iterator[Brokers]:
     three = brokers.make_cluster(
         [tmp_path / f"broker-{number}" for number in (1, 2, 3)],
         [free_port() for _ in range(3)],
@@ -34,13 +34,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def stage(new_stage: Callable[..., Stage], cluster: Cluster) -> Stage:
+def stage(new_stage: Callable[..., Stage], cluster: Brokers) -> Stage:
     return new_stage(
         kafka_bootstrap=cluster.bootstrap, epoch="5 seconds", fold_every="10 seconds", trigger="0 seconds"
     )
 
 
-def kill(cluster: Cluster, number: int) -> None:
+def kill(cluster: Brokers, number: int) -> None:
     pid = brokers.status(cluster).nodes[number].pid
     assert pid is not None
     process = psutil.Process(pid)
@@ -49,7 +49,7 @@ def kill(cluster: Cluster, number: int) -> None:
 
 
 def consumed(stage: Stage) -> int:
-    newest = newest_commit(stage.spark, stage.log.table)
+    newest = newest_commit(stage.log.table)
     return sum(newest.end.values()) - sum(newest.start.values()) if newest else 0
 
 
@@ -68,7 +68,7 @@ def true_ids(truth: Path) -> list[str]:
 @pytest.mark.soak
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_broker_of_three_dies_under_load_and_no_number_changes(
-    stage: Stage, cluster: Cluster, tmp_path: Path, victim: int
+    stage: Stage, cluster: Brokers, tmp_path: Path, victim: int
 ) -> None:
     first = send(stage, tmp_path / "first", seed=1, events=500, rate=0)
     assert first.ended() == 0, first.said

@@ -79,7 +79,7 @@ def assert_was_at_work(stage: Stage) -> None:
         assert len(batches_of(stage, view)) > 1, view.name
         if view.mode == "kappa":
             base = tables_of(stage.settings, view).base
-            assert list(described(stage.spark, base, BaseCommit.from_json)), view.name
+            assert list(described(base, BaseCommit.from_json)), view.name
 
 
 def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: P
     until(lambda: all(has_batches(stage, view) for view in stage.views))
     assert engine.stop() == 0, engine.said
     assert "Traceback" not in engine.said
-    newest = newest_commit(stage.spark, stage.log.table)
+    newest = newest_commit(stage.log.table)
     assert newest is not None
     assert newest.beat
     assert stage.accepted_ids() == true_ids(tmp_path / "truth")

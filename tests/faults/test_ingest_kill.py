@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from braid.log.table import Log
-from braid.produce.run import Plan, run
-from braid.produce.sender import kafka_outlet
+from braid.produce.outlet import kafka_outlet
+from braid.produce.run import Production, run
 from braid.produce.weblog.scenario import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
@@ -35,7 +35,7 @@ BRAID = str(Path(sys.executable).with_name("braid"))
 def produce(bootstrap: str, topic: str, truth: Path, seed: int, events: int) -> dict[str, Any]:
     """Late, duplicate and malformed events; the answer to what was acknowledged."""
     options = Weblog(events=events, seed=seed, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
-    plan = Plan(weblog(options), asdict(options) | {"start": str(options.start)}, None, requests.zone)
+    plan = Production(weblog(options), asdict(options) | {"start": str(options.start)}, None, requests.zone)
     outlet = kafka_outlet(Settings(kafka_bootstrap=bootstrap), topic, 3)
     run(plan, outlet, rate=0, truth_file=truth, on_ack=lambda record: None)
     answer: dict[str, Any] = json.loads(truth.read_text())
@@ -97,7 +97,7 @@ def test_a_signal_stops_it_cleanly_and_closes_its_epoch(
     until(lambda: Path(log.checkpoint, "commits", "0").exists())
     process.send_signal(number)
     assert process.wait(60) == 0
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     assert newest is not None
     assert newest.beat
     assert accepted_ids(spark, log) == true_ids

@@ -1,13 +1,11 @@
 """A stream dies at the worst points of a batch and of a fold: the next start gives the states that the log gives."""
 
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +17,12 @@ from braid.runtime.settings import Settings
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.maintenance import maintain
-from braid.tables.storage import Storage
-from tests.faults.stage import Stage, assert_exact, make_stage, states_of
-from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, tables_of
+from tests.faults.stage import Stage, assert_exact, make_stage, some, states_of
+from tests.streams import NOON, Feed, recomputed, run_once, tables_of
 
 pytestmark = pytest.mark.soak
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def some(number: int, minute: int) -> list[dict[str, Any]]:
-    """Events around a minute after noon, of several days."""
-    chance = random.Random(minute)
-    return [
-        {
-            "id": f"{minute}-{n}",
-            "time": NOON
-            + minute * MINUTE
-            - timedelta(seconds=chance.choice([1, 60, 3600]) * chance.randrange(60)),
-            "host": f"h{chance.randrange(6)}",
-            "url": chance.choice(["/", "/a", None]),
-            "status": chance.choice([200, 404]),
-            "bytes": chance.randrange(1000),
-        }
-        for n in range(number)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +88,13 @@ def assert_served_exactly(stage: Stage) -> None:
 
 
 def committed(stage: Stage, view: View) -> TailCommit:
-    return next(described(stage.spark, tables_of(stage.settings, view).tail, TailCommit.from_json))[1]
+    return next(described(tables_of(stage.settings, view).tail, TailCommit.from_json))[1]
 
 
 def is_midway(stage: Stage, view: View) -> bool:
     """Whether the view's stream has committed some of the log, and there is more to read."""
     position = committed(stage, view).position
-    newest = newest_version(Storage(stage.spark), stage.log.table) or 0
+    newest = newest_version(stage.log.table) or 0
     return position.starting or position.version <= newest
 
 
@@ -142,9 +121,7 @@ def test_a_batch_that_was_committed_is_not_written_again_whoever_committed_after
     for view in unfinished:
         tail = tables_of(tended.settings, view).tail
         maintain(any_stage.spark, tail)
-        newest = transaction(
-            Storage(any_stage.spark), tail, newest_version(Storage(any_stage.spark), tail) or 0
-        )
+        newest = transaction(tail, newest_version(tail) or 0)
         assert newest is not None
         assert TailCommit.from_json(newest.metadata) is None
     assert_goes_on(tended)
@@ -168,7 +145,7 @@ def test_rows_that_the_base_covers_and_the_tail_still_holds_count_once(stage: St
     streams_die(stage, "between_base_and_tail")
     kappa = next(view for view in stage.views if view.mode == "kappa")
     tables = tables_of(stage.settings, kappa)
-    version, advanced = next(described(stage.spark, tables.base, BaseCommit.from_json))
+    version, advanced = next(described(tables.base, BaseCommit.from_json))
     last = committed(stage, kappa)
     assert advanced.through == last.complete
     assert last.collected < version

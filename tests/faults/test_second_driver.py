@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.stage import Stage
-from tests.faults.test_kill_points import some
+from tests.faults.stage import Stage, some
 from tests.streams import Feed
 from tests.waiting import until
 

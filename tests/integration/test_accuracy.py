@@ -9,19 +9,12 @@ from typing import Any
 
 import pytest
 
-from batch_layer.compare import Recomputing
 from batch_layer.run import run
-from batch_layer.tasks import Asked as AskedOfBatch
+from batch_layer.tasks import Asked
 from braid import (
     Lookup,
-    Source,
     View,
-    approx_distinct,
     count,
-    mean,
-    quantile,
-    session,
-    sum_,
     tumbling,
 )
 from braid.deploy import store as deployment
@@ -30,27 +23,12 @@ from braid.runtime.settings import Settings
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import pinned
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.explain.compare import Asked, compare
+from serving_layer.accuracy.explain.compare import CompareOptions, compare
 from serving_layer.accuracy.report.values import Comparison, Report
+from tests.accuracy import requests, traffic, visits
 from tests.conftest import Answer
 from tests.streams import MINUTE, NOON, Feed, run_once, tables_of
 
-requests = Source(
-    name="requests", kafka_topic="requests",
-    schema="id string, time timestamp, host string, url string, bytes bigint, seconds double",
-    event_time="time", event_id="id",
-)  # fmt: skip
-traffic = View(
-    name="traffic", source=requests, keys=("url",), window=tumbling("1 hour"), mode="kappa",
-    measures={
-        "hits": count(), "bytes": sum_("bytes"), "hosts": approx_distinct("host"), "p90": quantile("bytes", 0.9),
-        "seconds": mean("seconds"),
-    },
-)  # fmt: skip
-visits = View(
-    name="visits", source=requests, keys=("host",), window=session(gap="30 minutes"), where="bytes > 0", mode="kappa",
-    measures={"requests": count(), "p50": quantile("bytes", 0.5)},
-)  # fmt: skip
 DAY, NEXT = date(2026, 2, 27), date(2026, 2, 28)
 HOUR = timedelta(hours=1)
 
@@ -96,7 +74,7 @@ def begin(feed: Feed, spark: Any, settings: Settings, *views: View) -> None:
 def compared(spark: Any, settings: Settings, view: View, **asked: Any) -> Report:
     active = deployment.load(settings, view.name).active
     assert active is not None
-    return compare(spark, settings, Recomputing(spark, settings), view, active, Asked(**asked))
+    return compare(spark, settings, view, active, CompareOptions(**asked))
 
 
 def causes(found: Comparison) -> dict[str, tuple[int, int]]:
@@ -184,7 +162,7 @@ def test_a_published_day_is_right_and_the_stream_alone_is_judged_until_its_rows_
     feed.commit(events(DAY, 1, 2, _arrival=NOON + 2 * HOUR), 3)
     feed.beat(5)
     run_once(spark, settings, view)
-    run(lambda: spark, settings, [view], AskedOfBatch())
+    run(lambda: spark, settings, [view], Asked())
     feed.commit(events(DAY, 3, _arrival=NOON + 2 * HOUR), 6)
     feed.beat(8)
     published, alone = compared(spark, settings, view, first=DAY, cut=NOON + 4 * MINUTE).comparisons
@@ -241,7 +219,7 @@ def test_an_epoch_that_is_counted_twice_is_found_and_its_events_are_named(
     feed.beat(6)
     run_once(spark, settings, traffic, visits)
     count_twice(spark, settings, traffic, NOON + 3 * MINUTE)
-    define("from tests.integration.test_accuracy import traffic, visits")
+    define("from tests.accuracy import traffic, visits")
     failed = braid("compare", "traffic", "--json")
     assert failed.code == 1
     found = json.loads(failed.out)["comparisons"][0]

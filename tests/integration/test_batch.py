@@ -21,7 +21,6 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from braid.tables.view_tables import pinned
 from tests.streams import MINUTE, NOON, Feed, run_once, served, tables_of
 
@@ -244,7 +243,7 @@ def test_a_lookup_is_read_as_it_was_at_the_cut(
     run(lambda: spark, settings, [by_section], Asked(force=True))
     tables = tables_of(settings, by_section)
     assert [row.section for row in pinned(spark, tables.base).collect()] == ["old"]
-    assert newest_version(Storage(spark), table) == 1
+    assert newest_version(table) == 1
 
 
 def rejected(number: int) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from infra.kafka import broker as embedded
 from infra.kafka import brokers
+from infra.services.service import port_is_taken
 from tests.conftest import Answer, free_port
 
 
@@ -109,7 +110,7 @@ def neighbours(count: int) -> int:
     """The first of so many ports in a row that are all free."""
     while True:
         first = free_port()
-        if first + count < 65536 and not any(embedded.port_is_taken(first + n) for n in range(count)):
+        if first + count < 65536 and not any(port_is_taken(first + n) for n in range(count)):
             return first
 
 

@@ -15,7 +15,6 @@ from deltalake import DeltaTable
 from braid.errors import BraidError
 from infra.cluster import service as local
 from infra.cluster.files import LocalCluster
-from infra.cluster.processes import leaders, ours
 from tests.cluster import environment, running_cluster, worker
 from tests.conftest import Answer, free_port
 
@@ -89,7 +88,7 @@ def test_an_application_works_on_both_workers_with_its_own_python_and_shows_no_s
     lines_of_commands = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])]
     listening = [
         connection.laddr.ip
-        for member, _ in ours(cluster)
+        for member, _ in cluster.processes()
         for connection in member.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     ]
@@ -165,14 +164,14 @@ def test_the_commands_start_complete_report_and_stop(
             int(os.environ["BRAID_CLUSTER_UI_PORT"]),
             "",
         )
-        before = leaders(here)
+        before = here.leaders()
         victim = worker(here)
         victim.kill()
         victim.wait(10)
         assert braid("cluster", "status", "--json").code == 1
         assert braid("cluster", "start").code == 0
-        assert leaders(here)["master"] == before["master"]
-        assert leaders(here)["worker-2"] == before["worker-2"]
+        assert here.leaders()["master"] == before["master"]
+        assert here.leaders()["worker-2"] == before["worker-2"]
         present: dict[str, Any] = json.loads(braid("cluster", "status", "--json").out)
         assert (present["healthy"], present["workers_alive"], present["cores"]) == (True, 2, 2)
         other = braid("cluster", "start", "--workers", "3")
@@ -183,7 +182,7 @@ def test_the_commands_start_complete_report_and_stop(
     finally:
         stopped = braid("cluster", "stop")
     assert "has stopped" in stopped.out
-    assert ours(here) == []
+    assert here.processes() == []
     assert "was not running" in braid("cluster", "stop").out
 
 
@@ -191,4 +190,4 @@ def test_a_taken_port_is_refused_with_the_setting_to_change(cluster: LocalCluste
     rival = LocalCluster(tmp_path / "cluster", cluster.port, free_port(), "")
     with pytest.raises(BraidError, match=f"port {cluster.port} .* BRAID_CLUSTER_PORT"):
         local.start(rival)
-    assert ours(rival) == []
+    assert rival.processes() == []

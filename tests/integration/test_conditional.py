@@ -12,7 +12,6 @@ from braid.errors import BraidError
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import ATTEMPTS, WRITERS, Overtaken, again_while_overtaken, commit, see
 from braid.tables.delta_log import newest_version
-from braid.tables.storage import Storage
 from tests.waiting import until
 
 SAID = BaseCommit(datetime(2026, 3, 1, tzinfo=UTC), "batch")
@@ -53,7 +52,7 @@ def test_what_was_decided_before_another_commit_is_not_written(spark: Any, table
     with pytest.raises(Overtaken):
         commit(spark, rows(spark, 3, "2026-03-02"), seen, SAID)
     assert numbers(spark, table) == {2}
-    assert newest_version(Storage(spark), table) == 1
+    assert newest_version(table) == 1
 
 
 def test_a_commit_without_rows_of_ours_in_between_hides_no_writer(spark: Any, table: str) -> None:

@@ -1,6 +1,5 @@
 """Every example gives the same numbers by batch, stream and Kappa, and they are the naive truth."""
 
-import importlib.util
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from examples.stage.shown import Played
 from examples.stage.stage import Stage
 from infra.kafka.broker import Broker
 from tests.conftest import Answer
+from tests.documents import module_at
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The others take half a minute each with a warm session, and show nothing that would break alone.
@@ -29,11 +29,7 @@ QUICK = ("words", "billing", "sensors")
 
 
 def picture_of(played: Played) -> str:
-    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_at("pictures")
     return str(module.picture(json.loads(json.dumps(played.as_dict()))))
 
 

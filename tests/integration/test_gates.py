@@ -7,20 +7,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from batch_layer.days import DayRecord, Gate, read_gates, write_days, write_gates
 from batch_layer.gates import data_docs
-from batch_layer.gates.judge import (
-    InputDay,
-    OutputDay,
-    Verdict,
-    audit_input,
-    audit_output,
-    totals,
-)
+from batch_layer.gates.judge import audit_inputs, audit_outputs
+from batch_layer.gates.profile import input_profiles, no_events, no_states, output_profiles
+from batch_layer.gates.values import Check, InputDay, OutputDay, Verdict
 from braid import (
     AddsUp,
     Arrived,
@@ -38,11 +35,12 @@ from braid import (
     sum_,
     tumbling,
 )
+from braid.deploy import store as deployment
 from braid.errors import DefinitionError
 from braid.log.events import log_schema
 from braid.runtime.settings import Settings
 from braid.states.spark import prepare
-from braid.tables.view_tables import base_columns
+from braid.tables.view_tables import ViewTables, base_columns
 
 ROOT = Path(__file__).parents[2]
 DAY = date(2024, 5, 1)
@@ -92,7 +90,24 @@ def states_of(spark: Any, rows: Sequence[dict[str, Any]], view: View = traffic) 
 
 
 def judged(settings: Settings, events: Any, rejected: float = 0, trailing: Any = ()) -> Verdict:
-    return audit_input(settings, events, InputDay(requests, DAY, CUT, rejected, trailing))
+    """What the input gate says of the day, which is recorded."""
+    verdict = input_verdict(events, InputDay(requests, DAY, CUT, rejected, trailing))
+    write_gates(settings, requests.name, {DAY: Gate(CUT, verdict)})
+    return verdict
+
+
+def input_verdict(events: Any, day: InputDay) -> Verdict:
+    profile = input_profiles(day.source, events).get(day.day, no_events(day.source))
+    return audit_inputs([(day, profile)]).verdicts[day.day]
+
+
+def output_verdict(states: Any, day: OutputDay) -> Verdict:
+    profile = output_profiles(day.view, states).get(day.day, no_states(day.view))
+    return audit_outputs([(day, profile)]).verdicts[day.day]
+
+
+def totals(states: Any) -> dict[str, float]:
+    return dict(output_profiles(traffic, states).get(DAY, no_states(traffic)).totals)
 
 
 def failures(verdict: Verdict) -> dict[str, Any]:
@@ -135,21 +150,24 @@ def test_a_day_without_events_fails_only_where_events_were_to_be(spark: Any, set
 
 
 @pytest.mark.parametrize("sql", ["nofunction(status)", "status <", "sum(status) > 1"])
-def test_a_condition_that_spark_does_not_understand_is_an_error_and_no_verdict(
-    spark: Any, settings: Settings, sql: str
-) -> None:
+def test_a_condition_that_spark_does_not_understand_is_an_error_and_no_verdict(spark: Any, sql: str) -> None:
     source = replace(requests, expect=Holds("it is even", sql))
     with pytest.raises(DefinitionError, match=r"source 'requests': expect does not compile: .* Mend the SQL"):
-        audit_input(settings, events_of(spark, GOOD), InputDay(source, DAY, CUT, 0, ()))
+        input_verdict(events_of(spark, GOOD), InputDay(source, DAY, CUT, 0, ()))
 
 
 def output(settings: Settings, states: Any, events: int, published: Any = None) -> Verdict:
-    return audit_output(settings, states, OutputDay(traffic, DAY, CUT, events, published))
+    """What the output gate says of the day, which is recorded."""
+    verdict = output_verdict(states, OutputDay(traffic, DAY, CUT, events, published))
+    deployment.deploy_first(settings, traffic, CUT)
+    tables = ViewTables(settings, traffic.name, 1)
+    write_days(tables, [DayRecord(DAY, gate=Gate(CUT, verdict))])
+    return verdict
 
 
 def test_states_that_hold_what_went_in_pass(spark: Any, settings: Settings) -> None:
     states = states_of(spark, GOOD)
-    assert totals(traffic, states) == {"hits": 4, "bytes": 3, "ratio": 1.5, "ok": 4}
+    assert totals(states) == {"hits": 4, "bytes": 3, "ratio": 1.5, "ok": 4}
     verdict = output(settings, states, events=4, published={"hits": 8.0, "ratio": 1.0})
     assert verdict.passed
     assert [check.observed for check in verdict.checks] == [1, 0.75, 0, 0.5, 0.5]
@@ -167,7 +185,7 @@ def test_states_that_are_wrong_in_every_way_are_told_each_of_them(spark: Any, se
         "change of 'hits' since it was last published": 1,
         "change of 'ratio' since it was last published": "not a number",
     }
-    assert "ratio" not in totals(traffic, wrong), "what is not a number cannot be written down"
+    assert "ratio" not in totals(wrong), "what is not a number cannot be written down"
 
 
 def test_the_marker_of_a_day_without_events_is_no_state(spark: Any, settings: Settings) -> None:
@@ -175,24 +193,26 @@ def test_the_marker_of_a_day_without_events_is_no_state(spark: Any, settings: Se
 
     nulls = {name: F.lit(None) for name in base_columns(traffic) if name not in ("day", "through")}
     marker = states_of(spark, GOOD[:1]).withColumns(nulls)
-    assert totals(traffic, marker) == {"hits": 0, "bytes": 0, "ratio": 0, "ok": 0}
+    assert totals(marker) == {"hits": 0, "bytes": 0, "ratio": 0, "ok": 0}
     assert output(settings, marker, events=0).passed
     emptied = output(settings, marker, events=0, published={"hits": 8.0})
     assert failures(emptied) == {"change of 'hits' since it was last published": 1}
 
 
-def test_sessions_add_up_too(spark: Any, settings: Settings) -> None:
+def test_sessions_add_up_too(spark: Any) -> None:
     visits = replace(traffic, window=session(gap="30 minutes"))
     states = states_of(spark, GOOD, visits)
-    assert audit_output(settings, states, OutputDay(visits, DAY, CUT, 4, None)).passed
-    assert not audit_output(settings, states, OutputDay(visits, DAY, CUT, 5, None)).passed
+    assert output_verdict(states, OutputDay(visits, DAY, CUT, 4, None)).passed
+    assert not output_verdict(states, OutputDay(visits, DAY, CUT, 5, None)).passed
 
 
-def test_a_view_that_expects_nothing_costs_nothing(settings: Settings) -> None:
-    view = replace(traffic, expect=())
-    assert audit_output(settings, None, OutputDay(view, DAY, CUT, 4, None)) == Verdict(())
-    source = replace(requests, expect=())
-    assert audit_input(settings, None, InputDay(source, DAY, CUT, 4, ())) == Verdict(())
+def test_days_are_profiled_together_and_judged_each_by_itself(spark: Any) -> None:
+    later = DAY + timedelta(days=1)
+    rows = GOOD + [{"day": later, "time": NOON + timedelta(days=1)}] * 2
+    profiles = input_profiles(requests, events_of(spark, rows))
+    assert {day: one.events for day, one in profiles.items()} == {DAY: 4, later: 2}
+    found = audit_inputs([(InputDay(requests, day, CUT, 0, ()), one) for day, one in profiles.items()])
+    assert {day: verdict.passed for day, verdict in found.verdicts.items()} == {DAY: True, later: False}
 
 
 def test_the_data_docs_name_what_failed(spark: Any, settings: Settings) -> None:
@@ -229,13 +249,35 @@ def test_old_pages_go_and_failed_ones_go_last(
 ) -> None:
     monkeypatch.setattr(data_docs, "KEPT", 2)
     events = events_of(spark, GOOD)
+    source = replace(requests, expect=Quarantined())
     for number, rejected in enumerate((4, 0, 0, 0)):
-        day = InputDay(requests, DAY + timedelta(days=number), CUT, rejected, ())
-        audit_input(settings, events, replace(day, source=replace(requests, expect=Quarantined())))
+        # Of whatever day: only how many there are is judged.
+        verdict = input_verdict(events, InputDay(source, DAY, CUT, rejected, ()))
+        write_gates(settings, requests.name, {DAY + timedelta(days=number): Gate(CUT, verdict)})
+        data_docs.build(settings)
     index = Path(data_docs.build(settings))
     kept = sorted(folder.name for folder in (index.parent / "source-requests").iterdir())
     assert kept == ["2024-05-01", "2024-05-04"]
     assert re.findall(r"/(2024[\d-]+)/", index.read_text()) == ["2024-05-01", "2024-05-04"]
+
+
+def test_a_run_writes_the_pages_of_the_days_that_failed_and_brings_those_up_to_date_that_are_there(
+    settings: Settings,
+) -> None:
+    good, bad = Verdict((Check("a", True, 1, "at least 1"),)), Verdict((Check("a", False, 0, "<b>"),))
+    days = [DAY + timedelta(days=n) for n in range(3)]
+    write_gates(
+        settings, "requests", dict(zip(days, map(partial(Gate, CUT), (good, bad, good)), strict=True))
+    )
+    index = Path(data_docs.build(settings, all_days=False))
+    pages = sorted(page.parent.name for page in index.parent.glob("*/*/index.html"))
+    assert pages == [str(days[1])]
+    assert len(re.findall(r"<a href", index.read_text())) == 1
+    page = index.parent / "source-requests" / str(days[1]) / "index.html"
+    assert "&lt;b&gt;" in page.read_text(), "what people wrote is text, and no page of theirs"
+    write_gates(settings, "requests", {days[1]: Gate(CUT, good)})
+    data_docs.build(settings, all_days=False)
+    assert "Failed" not in page.read_text()
 
 
 def test_pages_fetch_nothing_and_run_nothing(spark: Any, settings: Settings) -> None:
@@ -254,16 +296,19 @@ import sys
 sent = ("socket.connect", "socket.getaddrinfo", "socket.sendto")
 sys.addaudithook(lambda event, details: print(event, details) if event in sent else None)
 from datetime import UTC, date, datetime, timedelta
-from batch_layer.gates import data_docs, judge as gates
+from batch_layer.days import Gate, write_gates
+from batch_layer.gates import data_docs
 from batch_layer.gates.gauges import Gauge
-from batch_layer.gates.suite import context
+from batch_layer.gates.judge import context, judge
 from braid.runtime.settings import Settings
 
 settings, first = Settings(home=sys.argv[1]), int(sys.argv[2])
 for number in range(first, first + 20):
     gauge = Gauge("lowest count", float(number % 2) - 1, "at least 0", at_least=0)
     day = date(2024, 5, 1) + timedelta(days=number)
-    gates._audited(settings, "view a", day, datetime(2024, 6, 1, tzinfo=UTC), (gauge,))
+    found = judge({day: (gauge,)})
+    write_gates(settings, "a", {day: Gate(datetime(2024, 6, 1, tzinfo=UTC), found.verdicts[day])})
+    data_docs.keep(settings, "source a", found.validation)
     data_docs.build(settings)
 assert context().variables.analytics_enabled is False
 """
@@ -287,8 +332,10 @@ def test_processes_that_audit_at_the_same_time_do_not_disturb_each_other_and_say
     assert [process.returncode for process in started] == [0, 0], printed
     assert printed == [("", "")] * 2, "neither to a terminal nor to another machine"
     site = settings.local_home() / "quality" / "data_docs"
-    results = [json.loads(file.read_text()) for file in site.rglob("result.json")]
-    assert len(results) == 30
-    assert sum(result["verdict"]["passed"] for result in results) == 15
-    assert len(re.findall(r"<tr><td><i", (site / "index.html").read_text())) == 30
+    gates = read_gates(settings, "a")
+    assert len(gates) == 30
+    assert sum(gate.verdict.passed for gate in gates.values()) == 15
+    assert len(re.findall(r"<tr><td><span", (site / "index.html").read_text())) == 30
+    assert len(list(site.glob("*/*/index.html"))) == 30
+    assert json.loads((site / "source-a" / "validation.json").read_text())["suite_name"] == "source a"
     assert not [file for file in site.rglob(".*") if file.is_file()], "no draft is left"

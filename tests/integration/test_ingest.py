@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from braid.cut import last_closed
 from braid.errors import BraidError
-from braid.log.table import Log, last_closed
+from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
 from infra.kafka.broker import Broker
@@ -96,9 +97,9 @@ def test_duplicates_are_dropped_and_counted_but_never_records_without_an_id(
 def test_running_it_again_adds_nothing(spark: Any, log: Log, broker: Broker) -> None:
     send(broker.bootstrap, str(log.source.kafka_topic), [event(str(n)) for n in range(10)])
     run(spark, log)
-    version = next(commits(spark, log.table))[0]
+    version = next(commits(log.table))[0]
     run(spark, log)
-    assert next(commits(spark, log.table))[0] == version
+    assert next(commits(log.table))[0] == version
     assert rows(spark, log).count() == 10
 
 
@@ -108,7 +109,7 @@ def test_epochs_never_decrease_when_the_clock_jumps_back(spark: Any, log: Log, b
     for part, clock in enumerate((noon, noon - timedelta(hours=3), noon + timedelta(minutes=9))):
         send(broker.bootstrap, topic, [event(f"{part}-{n}") for n in range(5)])
         run(spark, log, clock=lambda clock=clock: clock)
-    epochs = [commit.epoch for _, commit in commits(spark, log.table)][::-1]
+    epochs = [commit.epoch for _, commit in commits(log.table)][::-1]
     assert epochs == sorted(epochs)
     assert rows(spark, log).count() == 15
     assert take_stock(spark, log).balanced
@@ -117,10 +118,10 @@ def test_epochs_never_decrease_when_the_clock_jumps_back(spark: Any, log: Log, b
 def test_when_ingest_stops_its_last_epoch_is_closed(spark: Any, log: Log, broker: Broker) -> None:
     send(broker.bootstrap, str(log.source.kafka_topic), [event("a")])
     run(spark, log)
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     assert newest is not None
     last = rows(spark, log).agg({"_epoch": "max"}).selectExpr("unix_seconds(`max(_epoch)`)").first()[0]
-    assert last <= last_closed(newest, log.settings.epoch).timestamp()
+    assert last <= last_closed(newest.epoch, log.settings.epoch).timestamp()
 
 
 def test_an_idle_source_still_closes_its_epochs(spark: Any, log: Log, broker: Broker) -> None:
@@ -131,12 +132,12 @@ def test_an_idle_source_still_closes_its_epochs(spark: Any, log: Log, broker: Br
     worker = threading.Thread(target=ingest, args=(spark, [log.source], settings), kwargs={"stop": stop})
     worker.start()
     try:
-        until(lambda: Path(log.table, "_delta_log").is_dir() and newest_commit(spark, log.table) is not None)
-        first = newest_commit(spark, log.table)
+        until(lambda: Path(log.table, "_delta_log").is_dir() and newest_commit(log.table) is not None)
+        first = newest_commit(log.table)
         assert first is not None
 
         def has_moved_on() -> bool:
-            newest = newest_commit(spark, log.table)
+            newest = newest_commit(log.table)
             return newest is not None and newest.beat and newest.epoch >= first.epoch + timedelta(seconds=3)
 
         until(has_moved_on)
@@ -167,7 +168,7 @@ def test_unknown_fields_are_reported_and_kept_on_request(spark: Any, log: Log, b
     records = [event(str(n), referrer="here", agent={"os": "x"}) for n in range(200)]
     send(broker.bootstrap, topic, records)
     run(spark, log)
-    newest = newest_commit(spark, log.table)
+    newest = newest_commit(log.table)
     assert newest is not None
     assert newest.unknown_fields == ("agent", "referrer")
     keeping = replace(log, source=replace(log.source, keep_unknown=True))

@@ -12,9 +12,9 @@ from braid import Source
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
-from speed_layer import recovery
 from speed_layer.ingest.job import ingest
 from speed_layer.ledger.balance import take_stock
+from tests.ingesting import recover
 
 CSV = 'id,time,title\n1,2024-01-01T10:00:00Z,engineer\n2,2024-01-01T11:00:00Z,"artist, free"\n'
 
@@ -103,7 +103,7 @@ def test_a_new_checkpoint_reads_only_the_files_that_the_log_lacks(spark: Any, lo
     (drop / "b.csv").write_text("id,time,title\n9,2024-01-02T10:00:00Z,cook\n")
     with pytest.raises(BraidError, match="braid recover people"):
         run(spark, log)
-    recovery.recover(spark, log, recovery.plan(spark, log))
+    recover(spark, log)
     run(spark, log)
     assert table(spark, log).count() == 3
     assert take_stock(spark, log).balanced

@@ -11,11 +11,10 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables.maintenance import maintain
 from infra.kafka.broker import Broker
-from speed_layer import recovery
 from speed_layer.ingest.job import ingest
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
-from tests.ingesting import event, ids, run
+from tests.ingesting import event, ids, recover, run
 from tests.kafka import send
 from tests.waiting import until
 
@@ -52,7 +51,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
     send(broker.bootstrap, topic, [event("new")])
     with pytest.raises(BraidError, match=r"is gone.*`braid recover requests`"):
         run(spark, log)
-    recovery.recover(spark, log, recovery.plan(spark, log))
+    recover(spark, log)
     run(spark, log)
     run(spark, log)
     assert ids(spark, log) == sorted([*map(str, range(10)), "new"])
@@ -74,7 +73,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_mended(
     send(broker.bootstrap, topic, [event("b")])
     with pytest.raises(BraidError, match=r"is damaged.*`braid recover requests`"):
         run(spark, log)
-    recovery.recover(spark, log, recovery.plan(spark, log))
+    recover(spark, log)
     run(spark, log)
     assert ids(spark, log) == ["a", "b"]
     assert take_stock(spark, log).balanced
@@ -116,7 +115,7 @@ def test_a_recovery_does_not_accept_requeued_records_again(spark: Any, log: Log,
     mended = replace(log, source=replace(log.source, rules={}))
     assert requeue(spark, mended) == 1
     run(spark, mended)
-    recovery.recover(spark, mended, recovery.plan(spark, mended))
+    recover(spark, mended)
     send(broker.bootstrap, topic, [event("c", status=650)])
     run(spark, mended)
     books = take_stock(spark, mended)

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from braid.deploy import store as deployment
-from braid.log.table import Log, create
+from braid.log.contents import create
+from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import rows_by_day
 from tests.conftest import Answer
-from tests.integration.test_stream import requests, some, traffic
-from tests.streams import Feed, served, tables_of
+from tests.streams import Feed, requests, served, some, tables_of, traffic
 
 DEFINITIONS = """
 from dataclasses import replace
-from tests.integration import test_stream
-traffic = replace(test_stream.traffic, where="bytes < {limit}"{more})
+from tests import streams
+traffic = replace(streams.traffic, where="bytes < {limit}"{more})
 """
 
 

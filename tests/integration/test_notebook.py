@@ -1,12 +1,13 @@
 """The notebook: it runs from the first cell to the last, and shows what it showed when it was written."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+
+from tests.documents import module_at
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = DOCS / "explore.ipynb"
@@ -32,11 +33,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("BRAID_SPARK_MASTER", "local[2]")
     monkeypatch.setenv("BRAID_SPARK_MEMORY", "1g")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    spec = importlib.util.spec_from_file_location("notebook", DOCS / "notebook.py")
-    assert spec is not None
-    assert spec.loader is not None
-    runner = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(runner)
+    runner = module_at("notebook")
     return runner.executed(tmp_path)
 
 

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from braid.errors import BraidError
+from braid.produce.outlet import kafka_outlet
 from braid.produce.record import Record
-from braid.produce.run import Plan, run
-from braid.produce.sender import kafka_outlet
+from braid.produce.run import Production, run
 from braid.produce.truth import truth
 from braid.produce.weblog.scenario import ZONE, Weblog, weblog
 from braid.runtime.settings import Settings
@@ -87,7 +87,7 @@ def test_after_an_interruption_the_truth_is_of_exactly_what_is_in_the_topic(
     broker, topic: str, tmp_path: Path
 ):
     options = Weblog(events=200_000, duplicates=0.05, malformed=0.03)
-    plan = Plan(weblog(options), {}, None, ZoneInfo(ZONE))
+    plan = Production(weblog(options), {}, None, ZoneInfo(ZONE))
     file = tmp_path / "truth.json"
     count = 0
 

@@ -26,7 +26,8 @@ from braid.tables.view_tables import (
 from serving_layer.answer import reader
 from serving_layer.answer.numbers import numbers
 from serving_layer.answer.reader import active_version, read
-from serving_layer.memory.follower import Follower, by_name, rows_of
+from serving_layer.memory.changes import by_name, rows_of
+from serving_layer.memory.follower import Follower
 from tests.laws import harness
 
 FIRST = datetime(2024, 3, 9, 22, tzinfo=UTC)

@@ -11,14 +11,13 @@ import pytest
 
 import batch_layer.publish as publishing
 import speed_layer.stream.fold as folding
-from batch_layer.publish import publish
-from batch_layer.recompute import day_rows, recompute
 from braid import Source, View, count, tumbling
 from braid.deploy import store as deployment
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
+from braid.recompute import day_rows, recompute
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import transactions
-from braid.tables.storage import Storage
 from braid.tables.view_tables import pinned, throughs
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
@@ -81,7 +80,7 @@ def reads_next(job: StreamJob) -> bool:
     writer = job.tail_writer
     assert writer is not None
     assert writer.last is not None
-    found = next(transactions(Storage(job.spark), job.log.table, writer.last.position.version), None)
+    found = next(transactions(job.log.table, writer.last.position.version), None)
     if found is not None:
         writer.follow([found])
     return found is not None
@@ -89,7 +88,12 @@ def reads_next(job: StreamJob) -> bool:
 
 def computed(spark: Any, settings: Settings, view: View, day: date, cut: Any) -> Any:
     rows = day_rows(spark, Log(view.source, settings), [day], cut)
-    return recompute(spark, settings, view, rows, cut).states
+    return recompute(view, rows, LookupTables(spark, settings, cut)).states
+
+
+def publish(spark: Any, settings: Settings, view: View, states: Any, cut: Any) -> Any:
+    """Today's states into the base; the cut that it covers then."""
+    return publishing.publish(spark, tables_of(settings, view), view, states, {TODAY: cut}, {TODAY})[TODAY]
 
 
 def once(act: Callable[[], Any], before: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +120,7 @@ def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
     reads_next(job)
     reads_next(job)
     tables, cut = tables_of(settings, hits), NOON + 2 * MINUTE
-    publish(spark, tables, hits, TODAY, computed(spark, settings, hits, TODAY, cut), cut)
+    publish(spark, settings, hits, computed(spark, settings, hits, TODAY, cut), cut)
     monkeypatch.setattr(folding, "totals", once(partial(reads_next, job), folding.totals))
     folds_of(job).tidy()
     while reads_next(job):
@@ -163,7 +167,7 @@ def test_a_fold_does_not_take_a_publish_back_that_is_made_meanwhile(
     states = computed(spark, settings, kappa, TODAY, later)
 
     def meanwhile() -> None:
-        assert publish(spark, tables, kappa, TODAY, states, later) == later
+        assert publish(spark, settings, kappa, states, later) == later
 
     monkeypatch.setattr(folding, "totals_by_day", once(meanwhile, folding.totals_by_day))
     assert folds_of(job).tend()
@@ -185,10 +189,10 @@ def test_of_two_publishes_of_a_day_the_later_cut_stays(
     first, second = (computed(spark, settings, hits, TODAY, cut) for cut in (early, later))
 
     def meanwhile() -> None:
-        assert publish(spark, tables, hits, TODAY, second, later) == later
+        assert publish(spark, settings, hits, second, later) == later
 
-    monkeypatch.setattr(publishing, "_with_marker", once(meanwhile, publishing._with_marker))
-    assert publish(spark, tables, hits, TODAY, first, early) == later
+    monkeypatch.setattr(publishing, "_rows", once(meanwhile, publishing._rows))
+    assert publish(spark, settings, hits, first, early) == later
     assert throughs(pinned(spark, tables.base)) == {TODAY: later}
 
 
@@ -202,7 +206,7 @@ def test_a_publish_whose_cut_is_behind_the_history_of_a_stream_that_began_meanwh
     first = computed(spark, settings, hits, TODAY, early)
     job = started(spark, settings, hits, fold=False)
     tables = tables_of(settings, hits)
-    assert publish(spark, tables, hits, TODAY, first, early) == NOON + 8 * MINUTE
+    assert publish(spark, settings, hits, first, early) == NOON + 8 * MINUTE
     assert served(spark, hits, tables) == recomputed(spark, hits, settings)
     folds_of(job).tidy()
     assert served(spark, hits, tables) == recomputed(spark, hits, settings)

@@ -1,6 +1,5 @@
 """A stream counts every event of its log once, however the log is cut into batches, epochs and days."""
 
-import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,15 +11,8 @@ import pytest
 
 from braid import (
     Lookup,
-    Source,
     View,
-    approx_distinct,
     count,
-    quantile,
-    session,
-    sliding,
-    stddev,
-    sum_,
 )
 from braid.deploy import store as deployment
 from braid.errors import BraidError
@@ -28,30 +20,26 @@ from braid.log.table import Log
 from braid.merge.spark import served_states
 from braid.runtime.settings import Settings
 from braid.runtime.status import read_all
-from braid.tables.commits import TailCommit, described
+from braid.tables.commits import TailCommit, described, newest_tail_commit
 from braid.tables.maintenance import maintain
 from braid.tables.view_tables import pinned
 from speed_layer.jobs.engine import stream
 from speed_layer.stream import job as streams
 from speed_layer.stream.fold import Folding
-from speed_layer.stream.tail import newest_tail_commit
-from tests.streams import MINUTE, NOON, Feed, recomputed, run_once, served, tables_of
+from tests.streams import (
+    MINUTE,
+    NOON,
+    Feed,
+    recomputed,
+    requests,
+    run_once,
+    served,
+    some,
+    tables_of,
+    traffic,
+    visits,
+)
 from tests.waiting import until
-
-requests = Source(
-    name="requests", kafka_topic="requests",
-    schema="id string, time timestamp, host string, url string, bytes bigint",
-    event_time="time", event_id="id", timezone="America/New_York",
-)  # fmt: skip
-traffic = View(
-    name="traffic", source=requests, keys=("url",), window=sliding("5 minutes", every="1 minute"),
-    where="bytes < 900",
-    measures={"hits": count(), "bytes": sum_("bytes"), "hosts": approx_distinct("host"), "spread": stddev("bytes")},
-)  # fmt: skip
-visits = View(
-    name="visits", source=requests, keys=("host",), window=session(gap="5 minutes"),
-    measures={"bytes": sum_("bytes"), "p95": quantile("bytes", 0.95)},
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -62,23 +50,6 @@ def settings(home: Path) -> Settings:
 @pytest.fixture
 def feed(spark: Any, settings: Settings) -> Feed:
     return Feed(spark, Log(requests, settings))
-
-
-def some(number: int, minute: int, seed: int = 0, spread: int = 900) -> list[dict[str, Any]]:
-    """Events around a minute after noon, many of them late, some of another day and some without a url."""
-    chance = random.Random(f"{minute} {seed}")
-    return [
-        {
-            "id": f"{minute}-{seed}-{n}",
-            "time": NOON
-            + minute * MINUTE
-            - timedelta(seconds=chance.choice([1, 10, 100]) * chance.randrange(spread)),
-            "host": f"h{chance.randrange(6)}",
-            "url": chance.choice(["/", "/a", None]),
-            "bytes": chance.randrange(1000),
-        }
-        for n in range(number)
-    ]
 
 
 def epochs(spark: Any, settings: Settings, view: View) -> dict[int, int]:
@@ -168,12 +139,12 @@ def test_a_cut_is_complete_only_when_a_later_epoch_was_committed(
     feed.commit(some(5, 0), 0)
     feed.commit(some(5, 1), 1)
     run_once(spark, settings, traffic)
-    last = newest_tail_commit(spark, tables_of(settings, traffic))
+    last = newest_tail_commit(tables_of(settings, traffic).tail)
     assert last is not None
     assert last.complete == NOON
     feed.beat(2)
     run_once(spark, settings, traffic)
-    last = newest_tail_commit(spark, tables_of(settings, traffic))
+    last = newest_tail_commit(tables_of(settings, traffic).tail)
     assert last is not None
     assert last.complete == NOON + MINUTE
 
@@ -199,7 +170,7 @@ def test_a_fold_says_the_last_batch_again_and_changes_no_data(
         feed.commit(some(10, minute), minute)
         run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
-    (version, fold), (_, before), *_ = described(spark, tables.tail, TailCommit.from_json)
+    (version, fold), (_, before), *_ = described(tables.tail, TailCommit.from_json)
     assert fold.fold
     assert replace(fold, fold=False, seen=None) == replace(before, seen=None)
     import json
@@ -232,16 +203,13 @@ def publish(spark: Any, settings: Settings, view: View, days: int, cut: Any) -> 
     """As the batch layer does: days of the log up to a cut, each replaced in one commit."""
     from pyspark.sql import functions as F
 
-    from braid.merge.spark import recomputed_states
-    from braid.tables.view_tables import LATE, base_columns
+    from braid.recompute import truth
 
-    states = recomputed_states(spark, view, Log(view.source, settings), cut)
+    states = truth(spark, settings, view, cut)
     chosen = [row.day for row in states.select("day").distinct().orderBy(F.desc("day")).limit(days).collect()]
-    rows = states.where(F.col("day").isin(chosen)).withColumns(
-        {"through": F.lit(cut), LATE: F.lit(0).cast("bigint")}
-    )
+    rows = states.where(F.col("day").isin(chosen))
     listed = ", ".join(f"date'{day}'" for day in chosen)
-    writer = rows.select(*base_columns(view)).write.format("delta").mode("overwrite")
+    writer = rows.write.format("delta").mode("overwrite")
     writer.option("replaceWhere", f"day in ({listed})").save(tables_of(settings, view).base)
 
 
@@ -307,7 +275,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
     import shutil
 
     definitions = tmp_path / "definitions.py"
-    definitions.write_text("from tests.integration.test_stream import requests, traffic\n")
+    definitions.write_text("from tests.streams import requests, traffic\n")
     monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))
     feed.commit(some(20, 0), 0)
     feed.beat(1)
@@ -328,7 +296,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
 
 
 def test_a_second_driver_of_the_same_view_is_refused(spark: Any, settings: Settings, feed: Feed) -> None:
-    from speed_layer.jobs.only_driver import only_driver
+    from speed_layer.jobs.driver_lock import only_driver
 
     feed.commit(some(5, 0), 0)
     with only_driver(spark, settings, "stream-traffic-v1"), pytest.raises(BraidError, match="runs already"):
@@ -388,7 +356,5 @@ def test_each_micro_batch_looks_up_the_newest_version_of_a_table_and_says_which(
     tables = tables_of(settings, by_country)
     counted = {row.country: row["count"] for row in served_states(spark, by_country, tables).collect()}
     assert counted == {"DE": 1, "FR": 1}
-    said = [
-        commit.lookups for _, commit in described(spark, tables.tail, TailCommit.from_json) if not commit.fold
-    ]
+    said = [commit.lookups for _, commit in described(tables.tail, TailCommit.from_json) if not commit.fold]
     assert said == [{users: "1"}, {users: "0"}]

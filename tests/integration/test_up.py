@@ -19,7 +19,7 @@ import pytest
 from braid.runtime.settings import Settings
 from braid.runtime.status import ChildStatus, ProcessStatus, write
 from infra.kafka import broker as embedded
-from infra.kafka.brokers import Cluster
+from infra.kafka.brokers import Brokers
 from infra.services.children import BrokerChild
 from infra.services.supervisor import supervise
 from tests.conftest import Answer, free_port
@@ -42,7 +42,7 @@ def supervised(broker: embedded.Broker) -> Iterator[Callable[[], ChildStatus]]:
     rounds: list[tuple[ChildStatus, ...]] = []
     stop = threading.Event()
     options: dict[str, Any] = {"stop": stop, "say": lambda name, line: None, "on_round": rounds.append}
-    worker = threading.Thread(target=supervise, args=([BrokerChild(Cluster((broker,)))],), kwargs=options)
+    worker = threading.Thread(target=supervise, args=([BrokerChild(Brokers((broker,)))],), kwargs=options)
     worker.start()
     try:
         until(lambda: bool(rounds) and rounds[-1][0].state == "running")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
-from braid.log.table import Log, create
-from braid.produce.run import Plan, run
-from braid.produce.sender import kafka_outlet
+from braid.log.contents import create
+from braid.log.table import Log
+from braid.produce.outlet import kafka_outlet
+from braid.produce.run import Production, run
 from braid.produce.weblog.scenario import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
@@ -53,7 +54,7 @@ def shuffle_history(spark: Any, log: Log, new: Log) -> None:
     from pyspark.sql import functions as F
 
     create(spark, new)
-    newest = next(commits(spark, log.table))[1]
+    newest = next(commits(log.table))[1]
     rows = pinned(spark, log.table).orderBy(F.rand(1)).repartition(5)
     writer = rows.write.format("delta").mode("append").option("userMetadata", newest.to_json())
     writer.save(new.table)
@@ -88,7 +89,7 @@ def test_all_ways_agree_on_the_nastiest_events(spark: Any, settings: Settings, t
     )  # fmt: skip
     for seed in range(3):
         nasty = Weblog(events=1500, seed=seed, late=0.3, duplicates=0.1, malformed=0.05, out_of_order=0.3)
-        plan = Plan(weblog(nasty), {}, None, source.zone)
+        plan = Production(weblog(nasty), {}, None, source.zone)
         outlet = kafka_outlet(settings, str(source.kafka_topic), 3)
         run(plan, outlet, rate=0, truth_file=None, on_ack=lambda record: None)
         stream(spark, views, settings, sources=[source], only=True, once=True)

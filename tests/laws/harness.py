@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
@@ -193,3 +194,12 @@ def _same(one: Any, other: Any, exactly: bool) -> bool:
     if isinstance(one, float) and isinstance(other, float) and not exactly and math.isfinite(one):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return repr(one) == repr(other)
+
+
+def parts_of(prepared: pa.Table, seed: int) -> list[pa.Table]:
+    """The states of each batch, in random order."""
+    batches = prepared["batch"].unique().to_pylist()
+    random.Random(seed).shuffle(batches)
+    kept = [name for name in prepared.column_names if name != "batch"]
+    is_of = {batch: pc.equal(prepared["batch"], batch) for batch in batches}
+    return [prepared.filter(is_of[batch]).select(kept) for batch in batches]

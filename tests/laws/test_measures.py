@@ -1,10 +1,8 @@
 """Every measure obeys the laws: any split, any order and any grouping of merges gives the twin's number."""
 
-import random
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -30,15 +28,6 @@ def flat(cases: list[list[tuple[harness.twin.Event, int]]]) -> list[harness.twin
     return [event | {"case": i, "batch": batch} for i, case in enumerate(cases) for event, batch in case]
 
 
-def parts_of(prepared: pa.Table, seed: int) -> list[pa.Table]:
-    """The states of each batch, in random order."""
-    batches = prepared["batch"].unique().to_pylist()
-    random.Random(seed).shuffle(batches)
-    kept = [name for name in prepared.column_names if name != "batch"]
-    is_of = {batch: pc.equal(prepared["batch"], batch) for batch in batches}
-    return [prepared.filter(is_of[batch]).select(kept) for batch in batches]
-
-
 @settings(
     max_examples=2,
     deadline=None,
@@ -56,7 +45,7 @@ def test_any_split_in_any_order_equals_the_naive_twin_in_spark_and_in_arrow(
     harness.assert_equals_twin(VIEW, in_spark, events)
 
     merged = None
-    for part in parts_of(by_batch.toArrow(), seed):
+    for part in harness.parts_of(by_batch.toArrow(), seed):
         merged = arrow.merge(VIEW, part if merged is None else pa.concat_tables([part, merged]))
     in_arrow = arrow.present(VIEW, merged)
     harness.assert_equals_twin(VIEW, in_arrow, events)
@@ -72,7 +61,7 @@ def three(spark: SparkSession) -> list[pa.Table]:
         for event in harness.random_events(900, seed=5, first=FROM, seconds=200_000)
     ]
     prepared = states.prepare(VIEW, harness.frame(spark, events), extra=["batch"]).toArrow()
-    return parts_of(prepared, seed=1)
+    return harness.parts_of(prepared, seed=1)
 
 
 def merged_in_arrow(*tables: pa.Table) -> pa.Table:

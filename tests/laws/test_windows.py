@@ -15,7 +15,6 @@ from braid.measures import Measure
 from braid.states import arrow
 from braid.states import spark as states
 from tests.laws import harness
-from tests.laws.test_measures import parts_of
 
 FEW = {"events": count(), "n_sum": sum_("n"), "newest": max_("time"), "n_median": quantile("n", 0.5)}
 SPRING = datetime(2024, 3, 10, 7, tzinfo=UTC)
@@ -95,7 +94,7 @@ def test_ten_thousand_events_in_random_batches_and_order_equal_one_batch(
     harness.assert_same_numbers(one_batch, states.present(view, states.merge(view, shuffled)).toArrow())
 
     merged = None
-    for part in parts_of(by_batch, seed=3):
+    for part in harness.parts_of(by_batch, seed=3):
         merged = arrow.merge(view, part if merged is None else pa.concat_tables([part, merged]))
     harness.assert_same_numbers(one_batch, arrow.present(view, merged))
 

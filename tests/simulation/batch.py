@@ -20,7 +20,7 @@ def publish(world: World, day: int, back: int) -> Steps:
         raise NotYet("the cut is not closed")
     tables = version.tail, version.base
     present = throughs(version.base.files[-1]).get(day) if version.base else None
-    cut = rules.not_behind(cut, present, version.tail.properties["replay_cut"] if version.tail else None)
+    cut = rules.effective(cut, present, version.tail.properties["replay_cut"] if version.tail else None)
     yield
     refuse_another_log(world, version.tail, version.base)
     if version.tail is None:
@@ -33,7 +33,7 @@ def publish(world: World, day: int, back: int) -> Steps:
     while True:
         yield
         there, count = throughs(base.files[-1]).get(day), base.counts[-1].get(BASE, 0)
-        if rules.not_behind(cut, there, tail.properties["replay_cut"]) != cut:
+        if rules.effective(cut, there, tail.properties["replay_cut"]) != cut:
             return
         yield
         if (yield from commit_to_base(world, base, count, {day: (said(), digits)})) is not None:

@@ -119,7 +119,7 @@ MUTATIONS = (
     Mutation(
         "`through` of a day never decreases",
         "a publish does not look at the present one",
-        ((cut, "not_behind", lambda asked, through, replayed: max(asked, replayed or asked)),),
+        ((cut, "effective", lambda asked, through, replayed: max(asked, replayed or asked)),),
     ),
     Mutation(
         "the same cut gives the same table",
@@ -201,7 +201,7 @@ MUTATIONS = (
     Mutation(
         "a publish is not behind the cut of a stream's history",
         "it looks at `through` alone",
-        ((cut, "not_behind", lambda asked, through, replayed: max(asked, through or asked)),),
+        ((cut, "effective", lambda asked, through, replayed: max(asked, through or asked)),),
     ),
     Mutation(
         "a batch that is in the table is skipped",

@@ -10,13 +10,12 @@ import pytest
 
 from braid.cli.serving.compare_tables import print_report
 from braid.tables.commits import Position, TailCommit
-from serving_layer.accuracy.explain.causes import UNEXPLAINED
-from serving_layer.accuracy.explain.looked_up import stretches
-from serving_layer.accuracy.explain.standing import DayStanding, Standing
+from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
+from serving_layer.accuracy.explain.variants import stretches
 from serving_layer.accuracy.report.history import keep
-from serving_layer.accuracy.report.values import Counterexample, LogEvent
+from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
+from tests.accuracy import DAYS, NOON, comparison, made
 from tests.conftest import Answer
-from tests.unit.test_accuracy_report import DAYS, NOON, comparison, made
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -31,6 +30,15 @@ pytestmark = pytest.mark.usefixtures("home")
         (("--html", "report.html"), "name it"),
         (("page_traffic", "--html", "no/such/folder/report.html"), "cannot be written"),
         (("page_traffic",), "run `braid stream page_traffic`"),
+        (("page_traffic", "--against", "yesterday"), "write batch, active, or a version's number"),
+        (("--against", "active"), "name the view"),
+        (("--version", "2"), "name the view"),
+        (
+            ("page_traffic", "--against", "1", "--html", "report.html"),
+            "--html belongs to a comparison with the log",
+        ),
+        (("page_trafic", "--against", "active"), "Did you mean 'page_traffic'"),
+        (("page_traffic", "--against", "active"), "`braid apply page_traffic` does it"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused(
@@ -55,11 +63,25 @@ def test_without_a_view_all_lambda_views_that_are_deployed_are_compared(braid: C
     assert json.loads(braid("compare", "--json").out) == []
 
 
-def test_the_smallest_counterexample_is_printed_with_its_offsets(capsys: pytest.CaptureFixture[str]) -> None:
-    events = (LogEvent(2, 4711, NOON, NOON, NOON, True), LogEvent(0, 12, NOON, NOON, NOON))
+def test_the_smallest_counterexample_is_printed_with_its_offsets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    minute = timedelta(minutes=1)
+    events = (
+        LogEvent(2, 4711, NOON, NOON + minute, NOON - minute, True),
+        LogEvent(0, 12, NOON, NOON, NOON),
+    )
     example = Counterexample({"day": DAYS[0], "url": "/[x]"}, {"hits": 3}, {"hits": 2}, events, more=5)
     print_report(made(comparison(wrong=1, cause=UNEXPLAINED, counterexample=example)))
     said = capsys.readouterr().out
+    titled = next(line for line in said.splitlines() if "_partition" in line)
+    suspect = next(line for line in said.splitlines() if "4711" in line)
+    cells = [[cell.strip() for cell in line.replace("┃", "│").split("│")[1:-1]] for line in (titled, suspect)]
+    assert dict(zip(*cells, strict=True)) == {
+        "_partition": "2", "_offset": "4711", "_epoch": str(NOON), "_arrival": str(NOON + minute),
+        "event time": str(NOON - minute), "epoch is off": "here",
+    }  # fmt: skip
     for part in (
         "url=/[x]",
         "hits=3",
@@ -92,16 +114,16 @@ def test_history_is_read_up_to_the_replays_cut() -> None:
 
 def test_the_stream_alone_is_judged_only_where_its_rows_are_all_there() -> None:
     published, collected, fresh = (
-        DayStanding(DAYS[0], NOON, NOON, NOON, in_tail=True),
-        DayStanding(DAYS[1], NOON, NOON, NOON, in_tail=False),
-        DayStanding(DAYS[1] + timedelta(days=1), NOON),
+        ComparedDay(DAYS[0], NOON, NOON, NOON, in_tail=True),
+        ComparedDay(DAYS[1], NOON, NOON, NOON, in_tail=False),
+        ComparedDay(DAYS[1] + timedelta(days=1), NOON),
     )
     earlier = datetime(2026, 3, 1, 11, tzinfo=UTC)
 
-    def standing_of(limit: datetime | None) -> Standing:
-        return Standing(None, None, 1, 1, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
+    def compared_of(limit: datetime | None) -> ComparedDays:
+        return ComparedDays(None, None, 1, 1, (published, collected, fresh), None, limit, {})  # type: ignore[arg-type]
 
-    alone = standing_of(earlier).stream_alone()
+    alone = compared_of(earlier).stream_alone()
     assert alone is not None
     assert [(one.day, one.cut, one.deduplicated) for one in alone.days] == [(DAYS[0], earlier, None)]
-    assert standing_of(None).stream_alone() is None
+    assert compared_of(None).stream_alone() is None

@@ -18,13 +18,14 @@ from braid.states.calendar import local_day, windows_of
 from braid.tables.commits import Commit, Position, TailCommit
 from braid.tables.delta_rs import pin
 from serving_layer.accuracy.lateness.curves import AFTER, completeness, lateness
-from serving_layer.accuracy.lateness.facts import (
+from serving_layer.accuracy.lateness.event_times import (
+    Brought,
     Span,
-    facts,
+    event_times,
     is_between,
     narrow_columns,
 )
-from serving_layer.accuracy.lateness.served_when import Brought, served_when
+from serving_layer.accuracy.lateness.reading import served_when
 from serving_layer.accuracy.lateness.what_if import what_if
 from serving_layer.accuracy.report.words import length, percent, rounded_up
 
@@ -79,7 +80,7 @@ def dataset(rows: Sequence[dict[str, Any]]) -> Any:
 def asked(
     view: View, rows: Sequence[dict[str, Any]], span: Span | None = None, arrival: str | None = None
 ) -> Any:
-    return facts(view, dataset(rows), span or Span(FAR + timedelta(days=999)), MINUTE, arrival)
+    return event_times(view, dataset(rows), span or Span(FAR + timedelta(days=999)), MINUTE, arrival)
 
 
 def ends_by_hand(window: Window, rows: Sequence[dict[str, Any]]) -> list[datetime]:
@@ -185,7 +186,7 @@ def test_a_range_of_days_is_judged_by_a_watermark_that_has_seen_the_days_after_i
     view = view_of(tumbling("1 minute"))
     with asked(view, rows) as known:
         (everything,) = known.row(
-            f"SELECT count(*) FROM facts WHERE day = DATE '{first}' AND ends <= seen - 600000000"
+            f"SELECT count(*) FROM event_times WHERE day = DATE '{first}' AND ends <= seen - 600000000"
         )
     with asked(view, rows, Span(FAR, first, first)) as known:
         assert what_if(known).watermark.lost == everything > 0
@@ -202,7 +203,7 @@ def test_what_was_served_goes_by_the_commit_that_brought_it_and_else_by_the_end_
         Brought(0, 90, _micros(end + 900 * SECOND)),
     ]
     view = view_of(tumbling("1 minute"))
-    with facts(view, dataset(rows), Span(FAR), 2 * MINUTE, None, brought) as known:
+    with event_times(view, dataset(rows), Span(FAR), 2 * MINUTE, None, brought) as known:
         found = {point.after_seconds: point.served for point in completeness(known).all.points}
     assert [found[after] for after in (0, 1, 10, 60, 600)] == [0.4, 0.4, 0.8, 1.0, 1.0]
 

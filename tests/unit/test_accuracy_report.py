@@ -1,8 +1,7 @@
 """A report as a sentence, as a document, as a page and as history: the same numbers, wherever they are read."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,73 +15,23 @@ from braid.define.fingerprint import fingerprint
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from serving_layer.accuracy import accuracy_summary
-from serving_layer.accuracy.explain.causes import BEYOND, MEANINGS, UNEXPLAINED
 from serving_layer.accuracy.lateness.curves import (
-    AFTER,
-    Bar,
     Completeness,
     Curve,
     Lateness,
-    Point,
 )
-from serving_layer.accuracy.lateness.what_if import Outcome, WhatIf
-from serving_layer.accuracy.report.documents import document
-from serving_layer.accuracy.report.headline import headline
-from serving_layer.accuracy.report.history import history, keep, trend
-from serving_layer.accuracy.report.page import page
-from serving_layer.accuracy.report.plots import Bar as Drawn
-from serving_layer.accuracy.report.plots import across
+from serving_layer.accuracy.report.history import document, history, keep, trend
+from serving_layer.accuracy.report.page import DrawnBar, page, templates
 from serving_layer.accuracy.report.values import (
-    Cause,
-    Comparison,
+    BEYOND,
+    MEANINGS,
+    UNEXPLAINED,
     Counterexample,
-    DayErrors,
-    Errors,
-    LogCounts,
     LogEvent,
-    Report,
+    headline,
 )
+from tests.accuracy import NOON, comparison, curve, made
 from tests.serving import SOURCE
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DAYS = [date(2026, 2, 27), date(2026, 2, 28)]
-
-
-def comparison(side: str = "served", wrong: int = 0, cause: str = BEYOND, **changes: Any) -> Comparison:
-    days = tuple(
-        DayErrors(day, NOON, 100, 100 - wrong * (day == DAYS[0]), {"events": 0.02 * bool(wrong), "hits": 0.0})
-        for day in DAYS
-    )
-    made: dict[str, Any] = {
-        "side": side, "groups": 200, "equal": 200 - wrong, "different": wrong, "missing": 0, "extra": 0,
-        "events": 10_000, "lost": 0, "twice": wrong, "days": days,
-        "numbers": (Errors("events", "exact", 200, 200 - wrong, wrong, 0, 0, 1.0 * wrong, 0.0, 0.02, 0.0, 0.0),),
-        "causes": (Cause(cause, wrong, wrong),) if wrong else (),
-        "unexplained": wrong if cause == UNEXPLAINED else 0,
-    }  # fmt: skip
-    return Comparison(**made | changes)
-
-
-def curve(name: str, *shares: float) -> Curve:
-    return Curve(
-        name, 5_000, tuple(Point(after, share, share**2) for after, share in zip(AFTER, shares, strict=True))
-    )
-
-
-def made(*comparisons: Comparison, **changes: Any) -> Report:
-    shares = (0.6, 0.9, 0.998, 0.999, 0.9995, 1.0, 1.0)
-    days = tuple(curve(str(day), *shares) for day in DAYS)
-    lost = Outcome("classic Lambda", "two clocks", 10_000, 130, 2, 200, 12, 0.5)
-    parts: dict[str, Any] = {
-        "view": "page_traffic", "version": 3, "at": NOON + timedelta(hours=1), "cut": NOON,
-        "comparisons": comparisons or (comparison(),),
-        "completeness": Completeness("arrival", curve("all", *shares), days, (curve("/<index>", *shares),)),
-        "lateness": Lateness(0.4, 3.0, 720.0, 90_000.0, 0.0, 700.0, 90_000.0, 31, (Bar(0, 10, 9), Bar(None, 1, 2))),
-        "what_if": WhatIf(lost, replace(lost, name="a watermark of 10 minutes"), "A watermark of 12 minutes would do."),
-        "braid": Outcome("Braid", "one cut", 10_000, 0, 0, 200, 0, 0.0),
-        "log": LogCounts(10_000, 300, {"unparsable": 300}, 500, 0),
-    }  # fmt: skip
-    return Report(**parts | changes)
 
 
 @pytest.fixture
@@ -173,7 +122,9 @@ def test_a_log_without_events_has_a_page_too() -> None:
 
 
 def test_a_plot_is_well_formed_whatever_its_names_are() -> None:
-    ElementTree.fromstring(across([Drawn('a "name" <&>', 0.0, "0"), Drawn("b", 1.0, "1")], "what & why"))
+    plots = templates().get_template("plots.svg").module
+    bars = [DrawnBar('a "name" <&>', 0.0, "0"), DrawnBar("b", 1.0, "1")]
+    ElementTree.fromstring(plots.across(bars, "what & why"))  # type: ignore[attr-defined]
 
 
 def test_comparisons_are_kept_with_their_trend(settings: Settings) -> None:

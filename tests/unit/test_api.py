@@ -3,24 +3,28 @@
 import csv
 import io
 import json
+import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from braid import session, sliding, tumbling
 from braid.define.windows import Window
 from braid.errors import SettingsError
 from braid.runtime.settings import Settings
-from serving_layer.http.app import Around, Limits, create_app
-from serving_layer.memory.all_views import Hub
-from tests.api import serving
+from braid.runtime.status import ProcessStatus
+from serving_layer.http.app import Limits, OtherLayers, create_app
+from serving_layer.memory.all_views import AllViews
+from tests.api import events_of, serving
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
 from tests.waiting import until
 
@@ -231,7 +235,7 @@ def test_a_view_that_is_deployed_later_is_served_too(home: Path) -> None:
 
 def test_who_watches_is_told_what_moves(client: httpx.Client, tables: Tables) -> None:
     with client.stream("GET", "/views/hits/live?host=a", timeout=30) as stream:
-        told = _events(stream)
+        told = events_of(stream)
         assert next(told)[0] == "hello"
         tables.append(
             [Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE), Event(MIDNIGHT, "a", 5, MIDNIGHT + 5 * MINUTE)]
@@ -243,49 +247,93 @@ def test_who_watches_is_told_what_moves(client: httpx.Client, tables: Tables) ->
     assert (row["host"], row["hits"], row["_change"]) == ("a", tables.answer()[key]["hits"], "changed")
 
 
+@pytest.mark.parametrize("condition", ["flag=true", "where=flag%3Dtrue"])
+def test_who_watches_a_key_that_is_no_text_is_told_by_its_value(settings: Settings, condition: str) -> None:
+    tables = Tables(settings, view_of(tumbling("1 hour"), keys=("flag",), derive={"flag": "n > 0"}))
+    tables.deploy()
+    tables.append([Event(MIDNIGHT, None, 1, MIDNIGHT, flag=True)])
+    with serving(settings) as address, httpx.Client(base_url=address, timeout=30) as client:
+        assert [row["flag"] for row in client.get(f"/views/hits?{condition}").json()["rows"]] == [True]
+        with client.stream("GET", f"/views/hits/live?{condition}") as stream:
+            told = events_of(stream)
+            assert next(told)[0] == "hello"
+            epoch = MIDNIGHT + MINUTE
+            tables.append([Event(MIDNIGHT, None, 1, epoch, flag=flag) for flag in (True, False, None)])
+            name, data = next(told)
+        assert (name, [(row["flag"], row["hits"]) for row in data["rows"]]) == ("update", [(True, 2)])
+        refused = client.get("/views/hits/live?flag=perhaps")
+        assert (refused.status_code, refused.json()["parameter"]) == (400, "where")
+
+
 def test_the_dashboard_is_told_where_all_views_stand(client: httpx.Client, tables: Tables) -> None:
     with client.stream("GET", "/live", timeout=30) as stream:
-        told = _events(stream)
+        told = events_of(stream)
         first = next(data for name, data in told if name == "views")
         tables.append([Event(MIDNIGHT, "b", 1, MIDNIGHT + 5 * MINUTE)])
         second = next(data for name, data in told if name == "views")
     assert second["hits"]["tail_version"] == first["hits"]["tail_version"] + 1
 
 
-def _events(stream: httpx.Response) -> Iterator[tuple[str, Any]]:
-    name = ""
-    for line in stream.iter_lines():
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield name, json.loads(line.removeprefix("data: "))
-
-
 def test_another_address_than_loopback_needs_a_token(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="BRAID_SERVE_TOKEN"):
-        create_app(Hub(settings, 1 << 20), host="0.0.0.0")
+        create_app(AllViews(settings, 1 << 20), host="0.0.0.0")
+
+
+TOKEN = "a secret of many letters"
+
+
+def test_a_token_that_can_be_guessed_is_refused(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="at least 16"):
+        create_app(AllViews(settings, 1 << 20), token="short")
 
 
 def test_with_a_token_nobody_asks_without_it(tables: Tables) -> None:
-    with serving(tables.settings, token="a long secret") as address:
+    with serving(tables.settings, token=TOKEN) as address:
         refused = httpx.get(f"{address}/views")
         assert (refused.status_code, refused.json()["parameter"]) == (401, "Authorization")
-        for wrong in ("Bearer no", "Bearer", "Basic a long secret", "Bearer \xe9"):
+        assert refused.headers["www-authenticate"].startswith("Bearer")
+        for wrong in ("Bearer no", "Bearer", f"Basic {TOKEN}", "Bearer \xe9"):
             given = {"authorization": wrong.encode("latin-1")}
             assert httpx.get(f"{address}/views", headers=given).status_code == 401  # type: ignore[arg-type]
-        assert (
-            httpx.get(f"{address}/views", headers={"authorization": "Bearer a long secret"}).status_code
-            == 200
-        )
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{address}/views", headers=right).status_code == 200
         assert httpx.get(f"{address}/health").status_code == 200
-        with httpx.Client(base_url=address) as browser:
-            page = browser.get("/?token=a+long+secret")
-            assert "HttpOnly" in page.headers["set-cookie"]
-            assert "SameSite=Strict" in page.headers["set-cookie"]
-            assert "secret" not in page.headers["set-cookie"]
-            assert browser.get("/views").status_code == 200
-            browser.cookies.clear()
-            assert browser.get("/views", headers={"cookie": "braid_token=a long secret"}).status_code == 401
+        # Addresses are kept in histories and logs: only a page that is opened in a browser has no other way.
+        assert httpx.get(f"{address}/views", params={"token": TOKEN}).status_code == 401
+
+
+def test_a_browser_is_given_a_cookie_that_ends_and_is_not_the_token(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tables.settings, token=TOKEN) as address, httpx.Client(base_url=address) as browser:
+        page = browser.get("/", params={"token": TOKEN})
+        cookie = page.headers["set-cookie"]
+        assert page.status_code == 200
+        assert {"HttpOnly", "SameSite=Strict", "Max-Age=43200", "Path=/"} <= set(cookie.split("; "))
+        assert "Secure" not in cookie
+        assert "secret" not in cookie
+        assert browser.get("/views").status_code == 200
+        beside = {"cookie": f"bad[name]=1; {cookie.partition(';')[0]}"}
+        assert httpx.get(f"{address}/views", headers=beside).status_code == 200
+        longer = {"cookie": "braid_token=9" + cookie.partition("=")[2].partition(";")[0]}
+        assert httpx.get(f"{address}/views", headers=longer).status_code == 401
+        encrypted = httpx.get(f"{address}/", params={"token": TOKEN}, headers={"x-forwarded-proto": "https"})
+        assert "; Secure" in encrypted.headers["set-cookie"]
+        later = time.time() + 43_201
+        monkeypatch.setattr("serving_layer.http.access.time.time", lambda: later)
+        assert browser.get("/views").status_code == 401
+        browser.cookies.clear()
+        assert browser.get("/views", headers={"cookie": f"braid_token={TOKEN}"}).status_code == 401
+
+
+def test_a_defect_has_the_headers_of_every_answer(tables: Tables) -> None:
+    def fail(_: str) -> list[Any]:
+        raise ZeroDivisionError
+
+    with serving(tables.settings, OtherLayers(days=fail)) as address:
+        answer = httpx.get(f"{address}/days/hits")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
 
 
 def test_a_page_of_another_host_cannot_ask_under_its_own_name(client: httpx.Client) -> None:
@@ -311,8 +359,10 @@ def test_the_document_is_shown_without_asking_another_host(client: httpx.Client)
 
 
 def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None:
-    around = Around(
-        days=lambda view: [{"day": "2024-03-10", "state": "stale"}], metrics=lambda: "braid_process_up 1\n"
+    now = datetime.now(UTC)
+    around = OtherLayers(
+        days=lambda view: [{"day": "2024-03-10", "state": "stale"}],
+        processes=lambda: [ProcessStatus("engine", os.getpid(), now, now)],
     )
     with serving(tables.settings, around) as address:
         assert httpx.get(f"{address}/health").json() == {"alive": True}
@@ -321,9 +371,14 @@ def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None
         assert httpx.get(f"{address}/days/hits").json()["days"] == [{"day": "2024-03-10", "state": "stale"}]
         httpx.get(f"{address}/views/hits")
         text = httpx.get(f"{address}/metrics").text
-    assert "braid_process_up 1" in text
-    assert 'braid_answer_seconds_count{route="/views/{view}"} 1' in text
-    assert "braid_serving_memory_limit_bytes 268435456" in text
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["braid_process_up", "engine"] == 1
+    assert samples["braid_answer_seconds_count", "/views/{view}"] == 1
+    assert samples["braid_serving_memory_limit_bytes",] == 268435456
 
 
 def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables: Tables) -> None:

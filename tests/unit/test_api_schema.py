@@ -17,7 +17,7 @@ from schemathesis.checks import (
 
 from braid import tumbling
 from braid.runtime.settings import Settings
-from serving_layer.http.app import Around
+from serving_layer.http.app import OtherLayers
 from tests.api import serving
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
 
@@ -33,7 +33,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     tables.deploy()
     tables.append(some_events(0, 50, MIDNIGHT))
     tables.publish(MIDNIGHT.date(), MIDNIGHT)
-    around = Around(ledger=lambda name: {"source": name})
+    around = OtherLayers(ledger=lambda name: {"source": name})
     with serving(home, around) as address:
         yield schemathesis.openapi.from_url(f"{address}/openapi.json")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.arrivals import Arrivals, Arrived
+from batch_layer.arrivals import Arrival, Arrivals
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -18,7 +18,7 @@ def at(minute: int) -> datetime:
 
 def test_events_are_counted_up_to_a_cut_and_beyond_it() -> None:
     known = Arrivals(
-        (Arrived(MONDAY, at(0), 5, 0), Arrived(MONDAY, at(2), 3, 1), Arrived(MONDAY, at(4), 2, 0))
+        (Arrival(MONDAY, at(0), 5, 0), Arrival(MONDAY, at(2), 3, 1), Arrival(MONDAY, at(4), 2, 0))
     )
     assert known.events(MONDAY, at(2)) == 8
     assert known.beyond(MONDAY, at(0), at(4)) == (5, at(2))
@@ -29,10 +29,10 @@ def test_events_are_counted_up_to_a_cut_and_beyond_it() -> None:
 def test_rejected_records_are_shared_out_by_the_events_that_came_with_them() -> None:
     known = Arrivals(
         (
-            Arrived(MONDAY, at(0), 30, 0),
-            Arrived(TUESDAY, at(0), 10, 8),
-            Arrived(TUESDAY, at(1), 5, 5),
-            Arrived(TUESDAY, at(2), 0, 7),
+            Arrival(MONDAY, at(0), 30, 0),
+            Arrival(TUESDAY, at(0), 10, 8),
+            Arrival(TUESDAY, at(1), 5, 5),
+            Arrival(TUESDAY, at(2), 0, 7),
         )
     )
     assert known.rejected_with(MONDAY, at(9)) == pytest.approx(6)
@@ -48,13 +48,31 @@ rows = st.lists(
 
 @given(rows)
 def test_every_rejected_record_is_somebodys(found: list[tuple[date, int, int, int]]) -> None:
-    known = Arrivals(tuple(Arrived(day, at(minute), good, bad) for day, minute, good, bad in found))
+    known = Arrivals(tuple(Arrival(day, at(minute), good, bad) for day, minute, good, bad in found))
     shared = sum(known.rejected_with(day, at(9)) for day in (MONDAY, TUESDAY))
     assert shared == pytest.approx(sum(bad for *_, bad in found))
 
 
 def test_trailing_days_are_the_ones_before_that_had_events() -> None:
     days = [TUESDAY - timedelta(days=back) for back in (1, 3, 40)]
-    known = Arrivals(tuple(Arrived(day, at(0), 10 * n, 0) for n, day in enumerate(days, start=1)))
+    known = Arrivals(tuple(Arrival(day, at(0), 10 * n, 0) for n, day in enumerate(days, start=1)))
     assert known.trailing(TUESDAY, at(0), 31) == (20, 10)
     assert known.trailing(TUESDAY, at(0), 1) == (10,)
+
+
+def test_questions_about_a_year_of_live_epochs_cost_what_their_days_have() -> None:
+    """Each of 400 days has 200 epochs. Walking all rows for each day, this would take minutes."""
+    first = date(2025, 1, 1)
+    known = Arrivals(
+        tuple(
+            Arrival(first + timedelta(days=day), at(200 * day + epoch), 1, 1)
+            for day in range(400)
+            for epoch in range(200)
+        )
+    )
+    end = at(200 * 400)
+    for day in known.days:
+        assert known.events(day, end) == 200
+        assert known.rejected_with(day, end) == 200
+        assert sum(known.trailing(day, end, 31)) <= 31 * 200
+        assert known.beyond(day, NOON - timedelta(days=1), end)[0] == 200

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from batch_layer.days import Accuracy, DayRecord, Gate, Publish, Release
-from batch_layer.gates.judge import Check, Verdict
+from batch_layer.gates.values import Check, Verdict
 from batch_layer.plan import PlannedDay
 from braid.cli.batch.board import board_rows, print_board
 from tests.conftest import Answer

@@ -44,7 +44,7 @@ def test_a_log_that_is_not_there_has_no_cut(home: Path) -> None:
     settings = Settings(home=str(home))
     assert cuts.closed_epoch(Log(source("UTC"), settings)) is None
     with pytest.raises(NotYet, match="braid ingest utc"):
-        cuts.common_cut(settings, [source("UTC")])
+        cuts.closed_in_all(settings, [source("UTC")])
 
 
 def test_a_run_keeps_the_cut_that_it_was_given_first(home: Path) -> None:

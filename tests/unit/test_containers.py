@@ -3,7 +3,6 @@
 None of them can be run here; what can be known without a cluster is checked.
 """
 
-import importlib.util
 import os
 import re
 import shlex
@@ -12,7 +11,6 @@ import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import kubernetes_validate
@@ -24,6 +22,7 @@ from yamllint.config import YamlLintConfig
 
 from braid.runtime.settings import PREFIX, Settings
 from infra.jars import KAFKA_VERSION, SPARK_VERSION
+from tests.documents import complaint
 
 ROOT = Path(__file__).parents[2]
 CONTAINER, KUBERNETES = ROOT / "infra" / "container", ROOT / "infra" / "kubernetes"
@@ -48,17 +47,6 @@ def only(kind: str, name: str | None = None) -> dict[str, Any]:
 def compose() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
     return found
-
-
-@cache
-def documents() -> ModuleType:
-    """The check of commands that the documents are held to."""
-    spec = importlib.util.spec_from_file_location("test_docs", Path(__file__).with_name("test_docs.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -132,8 +120,8 @@ def test_every_container_runs_a_command_that_exists() -> None:
     commands = [arguments for arguments, _ in containers()]
     assert len(commands) == 7
     ours = [one for one in commands if one[0] not in ("airflow", "master", "worker")]
-    assert [documents().complaint(shlex.join(["braid", *one])) for one in ours] == [None] * len(ours)
-    assert documents().complaint("braid fly") is not None
+    assert [complaint(shlex.join(["braid", *one])) for one in ours] == [None] * len(ours)
+    assert complaint("braid fly") is not None
 
 
 def plain(value: str) -> str:
@@ -178,7 +166,7 @@ def test_no_secret_stands_in_a_file() -> None:
 
 def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
     from serving_layer.http.app import create_app
-    from serving_layer.memory.all_views import Hub
+    from serving_layer.memory.all_views import AllViews
 
     deployment, service, budget = (
         only("Deployment")["spec"],
@@ -195,7 +183,7 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
     assert budget["minAvailable"] < deployment["replicas"]
     (container,) = deployment["template"]["spec"]["containers"]
     assert container["ports"][0]["containerPort"] == Settings().serve_port
-    known = create_app(Hub(Settings(), 0)).openapi()["paths"]
+    known = create_app(AllViews(Settings(), 0)).openapi()["paths"]
     probes = [
         container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe", "startupProbe")
     ]
@@ -282,7 +270,7 @@ def test_the_image_has_what_its_file_copies_and_says_how_it_is() -> None:
     assert [word for word in copied if not (ROOT / word).exists()] == []
     health = re.search(r'HEALTHCHECK .* CMD \["(.+)"\]$', dockerfile, re.MULTILINE)
     assert health is not None
-    assert documents().complaint(health[1].replace('", "', " ")) is None
+    assert complaint(health[1].replace('", "', " ")) is None
     entry = re.search(r"/opt/braid/(\S+\.sh)", dockerfile)
     assert entry is not None
     assert os.access(ROOT / entry[1], os.X_OK)

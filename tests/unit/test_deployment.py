@@ -17,8 +17,8 @@ from braid import Source, View, count, quantile, sum_, tumbling
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.deploy import store
 from braid.deploy.store import (
-    Change,
     Deployment,
+    HistoryEntry,
     Phase,
     changing,
     deployed,
@@ -65,7 +65,7 @@ def test_the_first_version_is_served_at_once() -> None:
     assert (one.active.number, one.active.view, one.active.created) == (1, first, NOW)
     assert one.candidate is None
     assert numbers(one) == [1]
-    assert one.history == (Change(NOW, "started", 1),)
+    assert one.history == (HistoryEntry(NOW, "started", 1),)
 
 
 def test_a_later_version_is_replayed_compared_and_promoted() -> None:
@@ -106,7 +106,7 @@ def test_a_replay_that_has_ended_is_not_begun_again() -> None:
 
 
 def test_the_reasons_for_accepting_differences_are_kept() -> None:
-    assert promoted(candidate, 2, NOW, "bots are counted now").history[-1] == Change(
+    assert promoted(candidate, 2, NOW, "bots are counted now").history[-1] == HistoryEntry(
         NOW, "promoted", 2, "bots are counted now"
     )
 
@@ -306,7 +306,7 @@ def test_a_definition_that_this_braid_cannot_read_is_named_with_its_place(settin
 def add_changes(settings: Settings, n: int) -> None:
     for _ in range(n):
         with changing(settings, "traffic") as draft:
-            changes = (*draft.value.history, Change(NOW, "counted", 1))
+            changes = (*draft.value.history, HistoryEntry(NOW, "counted", 1))
             draft.value = replace(draft.value, history=changes)
 
 
@@ -314,7 +314,7 @@ WRITER = """
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from braid.deploy.store import Change, changing
+from braid.deploy.store import HistoryEntry, changing
 from braid.runtime.settings import Settings
 
 settings = Settings(home=sys.argv[1])
@@ -322,7 +322,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for n in range(25):
     with changing(settings, "traffic") as draft:
-        changes = (*draft.value.history, Change(datetime.now(UTC), "counted", n))
+        changes = (*draft.value.history, HistoryEntry(datetime.now(UTC), "counted", n))
         draft.value = replace(draft.value, history=changes)
 """
 
@@ -359,10 +359,10 @@ def test_a_writer_waits_for_another(settings: Settings) -> None:
     thread = threading.Thread(target=add_changes, args=(settings, 1))
     with changing(settings, "traffic") as draft:
         thread.start()
-        until(lambda: "flock" in _line_of(thread) or "sleep" in _line_of(thread))
+        until(lambda: "locked(" in _line_of(thread))
         draft.value = two
     thread.join()
-    assert load(settings, "traffic").history == (*two.history, Change(NOW, "counted", 1))
+    assert load(settings, "traffic").history == (*two.history, HistoryEntry(NOW, "counted", 1))
 
 
 def _line_of(thread: threading.Thread) -> str:

@@ -10,8 +10,7 @@ from braid import View, approx_distinct, count, mean, sum_
 from braid.cli.demo.tables import check_table, result_table
 from examples.sensors import data as sensors
 from examples.stage import naive
-from examples.stage.checks import Check, equal
-from examples.stage.compare import against_truth, identical
+from examples.stage.checks import TruthCheck, against_truth, equal, identical
 from examples.stage.naive import Answer
 from examples.stage.shown import Played, Shown
 from examples.weblog import requests
@@ -24,7 +23,7 @@ RIGHT = {"n": 3, "bytes": Decimal("1.10"), "mean": 0.1, "hosts": 1000}
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def checked(**wrong: object) -> Check:
+def checked(**wrong: object) -> TruthCheck:
     found: Answer = {("/",): RIGHT | wrong}
     return against_truth("check", view, found, {("/",): RIGHT})
 

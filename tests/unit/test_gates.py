@@ -10,13 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_layer.gates.gauges import Gauge, input_gauges, output_gauges
-from batch_layer.gates.judge import (
-    Check,
-    InputDay,
-    OutputDay,
-    Verdict,
-)
+from batch_layer.gates.judge import judge
 from batch_layer.gates.profile import InputProfile, OutputProfile
+from batch_layer.gates.values import Check, InputDay, OutputDay, Verdict
 from braid import (
     AddsUp,
     Arrived,
@@ -280,3 +276,28 @@ def test_a_verdict_says_in_one_sentence_what_failed_with_what_was_seen_and_wante
 def test_a_verdict_survives_being_written_down() -> None:
     verdict = Verdict((passing, failing, unjudged))
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+
+
+def test_all_days_are_judged_at_once_and_the_failing_ones_are_named() -> None:
+    """A day whose number does not exist is not judged, and holds."""
+    shares = {DAY + timedelta(days=n): share for n, share in enumerate((0.1, 0.3, None, 0.2, float("inf")))}
+    gauges = {
+        day: (
+            Gauge("share", share, "at most 0.2", at_most=0.2),
+            Gauge("unknown", None, "at least 1", at_least=1),
+            Gauge("balance", float(n), "exactly 0", at_least=0, at_most=0),
+        )
+        for n, (day, share) in enumerate(shares.items())
+    }
+    found = judge(gauges)
+    failed = {day: [check.name for check in verdict.failed] for day, verdict in found.verdicts.items()}
+    assert list(failed.values()) == [[], ["share", "balance"], ["balance"], ["balance"], ["share", "balance"]]
+    assert found.validation is not None
+    assert found.validation["success"] is False
+    one = found.validation["results"][0]["result"]
+    assert (one["element_count"], one["missing_count"], one["unexpected_count"]) == (5, 1, 2)
+
+
+def test_nothing_to_judge_asks_nobody() -> None:
+    assert judge({DAY: ()}).verdicts == {DAY: Verdict(())}
+    assert judge({DAY: (Gauge("unknown", None, "at least 1", at_least=1),)}).validation is None

@@ -9,7 +9,7 @@ from braid.runtime import logging as logs
 
 def test_json_lines_have_an_event_and_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("info", "json")
-    logs.Log("ingest").info("batch committed", batch=7, rows=1000)
+    logs.Logger("ingest").info("batch committed", batch=7, rows=1000)
     line = json.loads(capsys.readouterr().err)
     assert (line["event"], line["logger"], line["batch"], line["rows"]) == (
         "batch committed",
@@ -21,8 +21,8 @@ def test_json_lines_have_an_event_and_its_fields(capsys: pytest.CaptureFixture[s
 
 def test_the_level_decides_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("warning", "text")
-    logs.Log("ingest").info("quiet")
-    logs.Log("ingest").warning("loud", partition=2)
+    logs.Logger("ingest").info("quiet")
+    logs.Logger("ingest").warning("loud", partition=2)
     printed = capsys.readouterr().err
     assert "quiet" not in printed
     assert printed.rstrip().endswith("loud  partition=2")

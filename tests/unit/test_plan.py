@@ -34,7 +34,8 @@ from braid.deploy.store import (
     rolled_back,
 )
 from braid.errors import BraidError, CheckFailed
-from braid.log.table import Log, create
+from braid.log.contents import create
+from braid.log.table import Log
 from braid.runtime.settings import Settings
 
 NOW = datetime(2024, 3, 8, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.produce.arguments import parse_delimiter, parse_renames, parse_start
-from braid.produce.replay import Replay, replay
+from braid.produce.replay import Replay, parse_delimiter, parse_renames, replay
+from braid.produce.weblog.scenario import parse_start
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REQUESTS = Source(

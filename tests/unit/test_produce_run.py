@@ -11,8 +11,7 @@ import pytest
 
 from braid.errors import BraidError
 from braid.produce.outlet import FileOutlet
-from braid.produce.pace import paced
-from braid.produce.run import Plan, run
+from braid.produce.run import Production, paced, run
 from braid.produce.weblog.scenario import Weblog, weblog
 
 # So many that no machine has sent them all before it hears of a signal.
@@ -30,8 +29,8 @@ class Clock:
         self.now += seconds
 
 
-def plan(events: int = 50) -> Plan:
-    return Plan(weblog(Weblog(events=events)), {"scenario": "weblog"}, events, ZoneInfo("UTC"))
+def plan(events: int = 50) -> Production:
+    return Production(weblog(Weblog(events=events)), {"scenario": "weblog"}, events, ZoneInfo("UTC"))
 
 
 def test_records_come_at_the_rate_that_was_asked_for():

@@ -27,7 +27,7 @@ from serving_layer.answer.request import (
     parse_request,
     scope_of,
 )
-from serving_layer.memory.budget import Memory
+from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.follower import Follower
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, filled, naive, some_events, view_of
 
@@ -63,7 +63,7 @@ def served(tables: Tables) -> dict[Any, dict[str, Any]]:
 def readings(settings: Settings) -> list[Reading]:
     """From the tables, and from memory: with all of it there, and with none of it kept."""
     version = active_version(settings, "hits")
-    held = [Follower(settings, "hits", Memory(most_bytes)).now for most_bytes in (1 << 30, 0)]
+    held = [Follower(settings, "hits", BlockCache(most_bytes)).now for most_bytes in (1 << 30, 0)]
     return [FromTables(settings, version), *held]
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from braid import tumbling
-from braid.cli.serving.serve import around, bytes_of
+from braid.cli.serving.serve import bytes_of, other_layers
 from braid.runtime.settings import Settings
 from tests.conftest import Answer, free_port
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
@@ -85,7 +85,7 @@ def test_memory_is_written_as_people_write_it(text: str, number: int) -> None:
 
 
 def test_what_the_other_layers_know_is_told_of_a_home_without_anything(home: Path) -> None:
-    told = around(Settings(home=str(home), definitions="examples.weblog"))
+    told = other_layers(Settings(home=str(home), definitions="examples.weblog"))
     assert told.days("page_traffic") == []
     assert told.accuracy("page_traffic")["days"] == []
     assert told.status()["processes"] == []

@@ -1,6 +1,5 @@
 """The site: built without a warning, every page in its section, every link leads somewhere, nothing is fetched."""
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.documents import module_at
 from tests.pages import ROOT, Content, build, content
 
 DOCS = ROOT / "docs"
@@ -24,12 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Content]:
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at("hooks")
 
 
 def broken(pages: dict[Path, Content]) -> list[str]:

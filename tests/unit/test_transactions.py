@@ -1,16 +1,17 @@
 """A table's newest commit is found without listing its log, wherever its last checkpoint is."""
 
-from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from braid.tables import documents
 from braid.tables.delta_log import (
     NewFile,
     Transaction,
     newest_version,
-    transaction,
+    parse,
 )
 
 
@@ -27,26 +28,28 @@ class Files:
             return self.checkpoint is not None
         return self.first <= int(name.removesuffix(".json")) <= self.newest
 
-    def glance(self, file: str) -> str | None:
+    def read(self, file: str) -> str | None:
         return None if self.checkpoint is None else f'{{"version": {self.checkpoint}, "size": 7}}'
+
+    def found(self) -> int | None:
+        with mock.patch.multiple(documents, exists=self.exists, read=self.read):
+            return newest_version("table")
 
 
 @given(st.integers(0, 100_000), st.integers(0, 300), st.booleans())
 def test_the_newest_is_found_from_the_last_checkpoint_on(checkpoint: int, since: int, trimmed: bool) -> None:
-    files: Any = Files(checkpoint if trimmed else 0, checkpoint + since, checkpoint)
-    assert newest_version(files, "table") == checkpoint + since
+    files = Files(checkpoint if trimmed else 0, checkpoint + since, checkpoint)
+    assert files.found() == checkpoint + since
     assert files.asked <= 25
 
 
 @given(st.integers(0, 300))
 def test_without_a_checkpoint_it_is_found_from_the_first(newest: int) -> None:
-    files: Any = Files(0, newest, None)
-    assert newest_version(files, "table") == newest
+    assert Files(0, newest, None).found() == newest
 
 
 def test_where_there_is_no_table_there_is_no_version() -> None:
-    nothing: Any = Files(0, -1, None)
-    assert newest_version(nothing, "table") is None
+    assert Files(0, -1, None).found() is None
 
 
 ADDED = '{"add": {"path": "day=2024-03-10/a%20b", "size": 9, "partitionValues": {}, "dataChange": true}}'
@@ -55,14 +58,7 @@ REMOVED = ADDED.replace("add", "remove")
 
 
 def transaction_of(*lines: str) -> Transaction:
-    class One:
-        def glance(self, file: str) -> str:
-            return "\n".join(lines)
-
-    one: Any = One()
-    found = transaction(one, "table", 3)
-    assert found is not None
-    return found
+    return parse(3, "\n".join(lines))
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,27 @@
-"""The board: a line for each day of each view, in colours for people and as JSON for programs."""
+"""Days as tables for people and as JSON for programs: the board, the plan, and what a run came to."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from braid.cli.output import console
+from braid.cli.options import number, short
+from braid.cli.output import console, failed, print_json, print_table
 
 if TYPE_CHECKING:
+    from batch_layer.days import Gate
     from batch_layer.plan import PlannedDay
+    from batch_layer.tasks import DayResult
 
 COLOURS = {
     "up to date": "green",
     "stale": "yellow",
     "never computed": "cyan",
     "definition changed": "magenta",
+    "tail lost": "bold red",
     "held": "bold red",
 }
 
@@ -39,6 +46,49 @@ def print_board(planned: "list[PlannedDay]") -> None:
     for day in planned:
         if day.state == "held":
             console.print(f"[bold red]held[/] {day.view} {day.day}: {escape(day.reason)}", highlight=False)
+
+
+def day_as_dict(day: "PlannedDay") -> dict[str, Any]:
+    names = ("view", "day", "state", "reason", "is_due", "cut", "through", "events", "beyond", "since")
+    parts = asdict(day)
+    return {name: parts[name] for name in names}
+
+
+def print_gates(day: str, gates: "Mapping[str, Gate]") -> None:
+    """What the input gates of each source said of a day."""
+    rows = (
+        (name, check.name, check.wanted, number(check.observed), _word(check.ok, found.is_released))
+        for name, found in gates.items()
+        for check in found.verdict.checks
+    )
+    print_table(f"input gates of {day}", ("source", "expectation", "wanted", "observed", "ok"), rows)
+
+
+def show_results(results: "list[DayResult]", json: bool) -> None:
+    if json:
+        print_json([asdict(one) for one in results])
+    else:
+        columns = ("view", "day", "outcome", "events", "duplicates", "rows", "cut")
+        rows = (
+            (r.view, r.day, r.outcome, f"{r.events:,}", r.duplicates or "", f"{r.rows:,}", short(r.cut))
+            for r in results
+        )
+        print_table("batch run", columns, rows)
+        if not results:
+            console.print("Nothing to compute: everything is up to date.")
+    held = [one for one in results if one.outcome == "held"]
+    if held:
+        reasons: dict[tuple[date, str], list[str]] = {}
+        for one in held:
+            reasons.setdefault((one.day, one.reason.rstrip(".")), []).append(one.view)
+        said = "; ".join(
+            f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
+        )
+        raise failed(
+            json,
+            f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
+            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`.",
+        )
 
 
 def _row(day: "PlannedDay") -> dict[str, Any]:
@@ -82,3 +132,7 @@ def _accuracy_cell(row: dict[str, Any]) -> str:
     if row["accuracy"] == 1:
         return "[green]all right[/]"
     return f"[yellow]{row['accuracy']:.2%} right, worst off by {row['largest_error']:.1%}[/]"
+
+
+def _word(ok: bool, released: bool) -> str:
+    return "ok" if ok else "released" if released else "no"

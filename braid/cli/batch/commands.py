@@ -3,14 +3,14 @@
 import json as jsons
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from braid.cli.batch.board import board_rows, print_board
-from braid.cli.batch.options import (
+from braid.cli.batch.board import board_rows, day_as_dict, print_board, print_gates, show_results
+from braid.cli.options import (
     Cut,
     Day,
     First,
@@ -20,19 +20,16 @@ from braid.cli.batch.options import (
     asked_days,
     lambda_views,
     moment,
-    number,
     progress,
     short,
 )
-from braid.cli.output import Json, console, print_error, print_json, print_table
-from braid.define.source import Source
+from braid.cli.output import Json, console, failed, print_error, print_json, print_table
 from braid.define.view import View
 from braid.errors import CheckFailed, NotYet
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days, PlannedDay
-    from batch_layer.tasks import DayResult
 
 # Airflow's sensors take this exit code for "not yet, ask again".
 ASK_AGAIN = 99
@@ -55,7 +52,7 @@ def plan(
     cut: Cut = None,
     json: Json = False,
 ) -> None:
-    """Show days with their state: never computed, stale, definition changed, held by a gate, or up to date.
+    """Show days with their state: never computed, stale, definition changed, tail lost, held by a gate, or up to date.
 
     Example: `braid batch plan --from 2026-03-01 --to 2026-03-07`
     """
@@ -68,7 +65,12 @@ def plan(
     rows = ((d.view, d.day, d.state, escape(d.reason), f"{d.events:,}", short(d.through)) for d in planned)
     print_table("batch plan", columns, rows)
     due = sum(one.is_due for one in planned)
-    console.print(f"{due} to compute: `braid batch run` does it." if due else "Everything is up to date.")
+    idle = (
+        "Everything is up to date."
+        if all(d.state == "up to date" for d in planned)
+        else "Nothing to compute."
+    )
+    console.print(f"{due} to compute: `braid batch run` does it." if due else idle)
 
 
 @batch.command()
@@ -99,7 +101,7 @@ def run(
     asked = Asked(asked_days(day, first, last), moment(cut), stale, force)
     with progress() as watch:
         results = compute(lambda: _spark(settings), settings, views, asked, watch=watch)
-    _show_results(results, json)
+    show_results(results, json)
 
 
 @batch.command()
@@ -117,7 +119,7 @@ def release(
 
     settings = current_settings()
     views = lambda_views(settings, view)
-    _show_results(publish(lambda: _spark(settings), settings, views, a_day(day), because), json)
+    show_results(publish(lambda: _spark(settings), settings, views, a_day(day), because), json)
 
 
 @batch.command()
@@ -137,22 +139,11 @@ def gate(
     if json:
         print_json({name: asdict(found) | {"holds": found.holds} for name, found in gates.items()})
     else:
-        rows = (
-            (
-                name,
-                check.name,
-                check.wanted,
-                number(check.observed),
-                "ok" if check.ok else "released" if found.is_released else "no",
-            )
-            for name, found in gates.items()
-            for check in found.verdict.checks
-        )
-        print_table(f"input gates of {day}", ("source", "expectation", "wanted", "observed", "ok"), rows)
+        print_gates(day, gates)
     held = {name: found for name, found in gates.items() if found.holds}
     if held:
         said = "; ".join(f"{name}: {found.verdict.says().rstrip('.')}" for name, found in held.items())
-        raise typer.Exit(1) if json else CheckFailed(f"{day} is held. {said}.")
+        raise failed(json, f"{day} is held. {said}.")
 
 
 @batch.command()
@@ -218,20 +209,43 @@ def cut(
 
     Example: `braid batch cut --day 2026-03-01 --run daily`
     """
-    from batch_layer.cuts import common_cut, cut_after, pinned
+    print(_common_cut(current_settings(), lambda_views(current_settings(), None), run, day).isoformat())
+
+
+@batch.command()
+def chunks(
+    first: Annotated[str, typer.Option("--from", help="The first day of the range.")],
+    last: Annotated[str, typer.Option("--to", help="The last day, which is in it.")],
+    view: Views = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="At most so many days in a portion.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="Pin the cut: the one that is given first to this name is kept."),
+    ] = None,
+) -> None:
+    """Print the portions in which a range of days is best computed, as JSON on one line, each with the cut.
+
+    A portion has as many days as have up to some million events; one run of `braid batch run` computes it.
+
+    Example: `braid batch chunks --from 2024-01-01 --to 2026-03-01`
+    """
+    from batch_layer.tasks import ranges
 
     settings = current_settings()
-    sources = _sources(lambda_views(settings, None))
-    known = pinned(settings, run, None) if run is not None else None
-    if known is None:
-        try:
-            known = cut_after(settings, sources, a_day(day)) if day else common_cut(settings, sources)
-        except NotYet as wait:
-            print_error(str(wait))
-            raise typer.Exit(ASK_AGAIN) from None
-        known = pinned(settings, run, known) if run is not None else known
-    assert known is not None
-    print(known.isoformat())
+    chosen = lambda_views(settings, view)
+    cut = _common_cut(settings, chosen, run)
+    found = ranges(settings, chosen, asked_days(None, first, last), cut, days)
+    names = " ".join(view or ())
+    print(
+        jsons.dumps(
+            [
+                {"FROM": str(begin), "TO": str(end), "CUT": cut.isoformat(), "VIEWS": names}
+                for begin, end in found
+            ]
+        )
+    )
 
 
 @batch.command()
@@ -248,25 +262,6 @@ def docs() -> None:
     print(build(current_settings()))
 
 
-def day_as_dict(day: "PlannedDay") -> dict[str, Any]:
-    parts = asdict(day)
-    return {
-        name: parts[name]
-        for name in (
-            "view",
-            "day",
-            "state",
-            "reason",
-            "is_due",
-            "cut",
-            "through",
-            "events",
-            "beyond",
-            "since",
-        )
-    }
-
-
 def _planned(
     settings: Settings, wanted: Sequence[str] | None, days: "Days", cut: str | None
 ) -> "list[PlannedDay]":
@@ -276,34 +271,22 @@ def _planned(
     return [day for source in sources for day in source.days]
 
 
-def _show_results(results: "list[DayResult]", json: bool) -> None:
-    if json:
-        print_json([asdict(one) for one in results])
-    else:
-        columns = ("view", "day", "outcome", "events", "duplicates", "rows", "cut")
-        rows = (
-            (r.view, r.day, r.outcome, f"{r.events:,}", r.duplicates or "", f"{r.rows:,}", short(r.cut))
-            for r in results
-        )
-        print_table("batch run", columns, rows)
-        if not results:
-            console.print("Nothing to compute: everything is up to date.")
-    held = [one for one in results if one.outcome == "held"]
-    if held:
-        reasons: dict[tuple[date, str], list[str]] = {}
-        for one in held:
-            reasons.setdefault((one.day, one.reason.rstrip(".")), []).append(one.view)
-        said = "; ".join(
-            f"{day} is held in {', '.join(names)}: {why}" for (day, why), names in reasons.items()
-        )
-        raise typer.Exit(1) if json else CheckFailed(
-            f"{said}. What was published before stays in service, with the tail. Mend the data and run again, or "
-            f"overrule the gate: `braid batch release {held[0].day} --because TEXT`."
-        )  # fmt: skip
+def _common_cut(
+    settings: Settings, views: Sequence[View], run: str | None, day: str | None = None
+) -> datetime:
+    """The cut that a run was given first, or the last one that is closed in all logs of the views."""
+    from batch_layer.cuts import closed_in_all, cut_after, pinned
 
-
-def _sources(views: Sequence[View]) -> list[Source]:
-    return list({view.source.name: view.source for view in views}.values())
+    sources = list({view.source.name: view.source for view in views}.values())
+    known = pinned(settings, run, None) if run is not None else None
+    if known is not None:
+        return known
+    try:
+        found = cut_after(settings, sources, a_day(day)) if day else closed_in_all(settings, sources)
+    except NotYet as wait:
+        print_error(str(wait))
+        raise typer.Exit(ASK_AGAIN) from None
+    return found if run is None else pinned(settings, run, found) or found
 
 
 def _spark(settings: Settings) -> Any:

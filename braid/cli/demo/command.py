@@ -1,22 +1,13 @@
-"""`braid demo`: the whole story on this machine, each number checked against the truth."""
+"""`braid demo`: the whole story on this machine, or one example, each number checked against the truth."""
 
-import shutil
 import signal
 import sys
-import time
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from braid.cli.demo.stage import Stage, make_stage, playing
-from braid.cli.demo.story import story
-from braid.cli.demo.tables import check_table
-from braid.cli.output import Json, console, errors, print_json
-from braid.errors import BraidError, CheckFailed
-from braid.runtime.settings import current_settings
-from braid.runtime.signals import stop_on_signals
-from examples.stage.checks import Check
+from braid.cli.output import Json
+from braid.errors import BraidError
 
 EVENTS = 20_000
 
@@ -42,46 +33,16 @@ def demo(
     With a NAME it plays that example instead, in a minute or two: its events through batch, stream and Kappa, each
     number compared with a naive truth. Example: `braid demo words`
     """
-    if name is not None:
-        from braid.cli.demo.gallery import play_example
+    from braid.cli.demo.gallery import play_example
+    from braid.cli.demo.story import play_story
 
-        if events != EVENTS:
-            raise BraidError(
-                f"--events {events} is for the whole story: example {name!r} brings its own. Leave it out."
-            )
-        play_example(name, json)
-        return
     # As on Ctrl-C: what was started is stopped before it ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    started = time.monotonic()
-    home = current_settings().local_home() / "demo"
-    shutil.rmtree(home, ignore_errors=True)
-    stage = make_stage(home)
-    with playing(stage):
-        errors.print(f"  the dashboard: {stage.api}/", highlight=False)
-        checks = story(stage, events)
-        if json:
-            print_json(
-                {"ok": all(check.ok for check in checks), "checks": [asdict(check) for check in checks]}
-            )
-        else:
-            _print(stage, checks, time.monotonic() - started)
-            if sys.stdout.isatty() and sys.stdin.isatty():
-                _serve_on(stage)
-    if not all(check.ok for check in checks):
-        raise (
-            typer.Exit(1) if json else CheckFailed("the demo's numbers are not the true ones: see the table.")
+    if name is None:
+        play_story(events, json)
+    elif events != EVENTS:
+        raise BraidError(
+            f"--events {events} is for the whole story: example {name!r} brings its own. Leave it out."
         )
-
-
-def _print(stage: Stage, checks: list[Check], seconds: float) -> None:
-    console.print(check_table(checks))
-    console.print(
-        f"{seconds:.0f} seconds; the report on accuracy: {stage.home / 'accuracy.html'}", highlight=False
-    )
-
-
-def _serve_on(stage: Stage) -> None:
-    console.print(f"The dashboard is at {stage.api}/ until Ctrl-C.", highlight=False)
-    with stop_on_signals() as stop:
-        stop.wait()
+    else:
+        play_example(name, json)

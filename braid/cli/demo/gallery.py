@@ -1,25 +1,22 @@
-"""`braid demo NAME`: one example on this machine, from its events to its numbers, checked against a naive truth."""
+"""Plays one example on this machine, from its events to its numbers, checked against a naive truth."""
 
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import typer
-
-from braid.cli.demo.stage import free_port, step
+from braid.cli.demo.own_platform import free_port, step
 from braid.cli.demo.tables import check_table, result_table
-from braid.cli.output import console, print_json
-from braid.errors import CheckFailed
+from braid.cli.output import console, failed, print_json, say
 from braid.runtime import logging as logs
 from braid.runtime.settings import Settings, current_settings
+from braid.runtime.spark import spark_session
 from examples.stage import play_of
 from examples.stage.shown import Played
 from examples.stage.stage import Stage
+from infra.kafka import brokers
 
 # An epoch is closed before the next begins; a demo does not wait a minute for that.
 EPOCH = timedelta(seconds=1)
@@ -28,8 +25,6 @@ EPOCH = timedelta(seconds=1)
 def play_example(name: str, json: bool) -> None:
     """Plays it and prints what came of it; exit code 1 if a number is not the true one."""
     play, started = play_of(name), time.monotonic()
-    # As on Ctrl-C: what was started is stopped before it ends.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # What is done is said step by step; what the engine says of it would stand in between.
     logs.configure("warning", current_settings().log_format)
     home = current_settings().local_home() / "gallery" / name
@@ -41,11 +36,7 @@ def play_example(name: str, json: bool) -> None:
     else:
         _print(name, played, home, time.monotonic() - started)
     if not played.ok:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed("the example's numbers are not the true ones: see the table.")
-        )
+        raise failed(json, "the example's numbers are not the true ones: see the table.")
 
 
 def _settings(home: Path) -> Settings:
@@ -64,9 +55,6 @@ def _settings(home: Path) -> Settings:
 @contextmanager
 def _stage(settings: Settings) -> Iterator[Stage]:
     """From here to the end of the block; nobody is left behind."""
-    from braid.runtime.spark import spark_session
-    from infra.kafka import brokers
-
     cluster = brokers.embedded_cluster(settings)
     try:
         with step("starting Kafka and Spark"):
@@ -82,8 +70,4 @@ def _print(name: str, played: Played, home: Path, seconds: float) -> None:
     for shown in played.results:
         console.print(result_table(shown))
     console.print(check_table(played.checks))
-    console.print(
-        f"{seconds:.0f} seconds. The definitions: examples/{name}.py; the data: {home}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    say(f"{seconds:.0f} seconds. The definitions: examples/{name}/__init__.py; the data: {home}")

@@ -1,14 +1,24 @@
-"""The demo's story: live numbers, three days backfilled, late events restated, history replayed, accuracy reported."""
+"""Plays the demo's story: live numbers, days backfilled, late events restated, history replayed, accuracy reported."""
 
 import json
+import shutil
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from braid.cli.demo.stage import Stage, step
-from examples.stage.checks import Check, equal
+from braid.cli.demo.own_platform import DemoPlatform, make_platform, playing, step
+from braid.cli.demo.tables import check_table
+from braid.cli.output import console, errors, failed, print_json, say
+from braid.runtime.settings import current_settings
+from braid.runtime.signals import stop_on_signals
+from examples.stage.checks import TruthCheck, equal
+from infra.airflow.api import Api
+from infra.airflow.files import LocalAirflow
 
 VIEW, SOURCE, DAG = "page_traffic", "requests", "daily_batch"
 FIRST, LAST, LATE_DAY = "2024-03-08", "2024-03-10", "2024-03-09"
@@ -18,27 +28,52 @@ LATE_EVENTS = 500
 PageDays = dict[tuple[str, str], tuple[int, int | None]]
 
 
-def story(stage: Stage, events: int) -> list[Check]:
+def play_story(events: int, as_json: bool) -> None:
+    """Plays it and prints what came of it; exit code 1 if a number is not the true one."""
+    started = time.monotonic()
+    home = current_settings().local_home() / "demo"
+    shutil.rmtree(home, ignore_errors=True)
+    platform = make_platform(home)
+    with playing(platform):
+        errors.print(f"  the dashboard: {platform.api}/", highlight=False)
+        checks = _acts(platform, events)
+        ok = all(check.ok for check in checks)
+        if as_json:
+            print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
+        else:
+            console.print(check_table(checks))
+            say(
+                f"{time.monotonic() - started:.0f} seconds; the report on accuracy: {platform.home / 'accuracy.html'}"
+            )
+            if sys.stdout.isatty() and sys.stdin.isatty():
+                say(f"The dashboard is at {platform.api}/ until Ctrl-C.")
+                with stop_on_signals() as stop:
+                    stop.wait()
+    if not ok:
+        raise failed(as_json, "the demo's numbers are not the true ones: see the table.")
+
+
+def _acts(platform: DemoPlatform, events: int) -> list[TruthCheck]:
     """Plays all of it; each act ends in checks."""
     checks = []
     for act in (_live, _backfill, _restate, _replay, _report):
-        checks += act(stage, events)
+        checks += act(platform, events)
     return checks
 
 
-def _live(stage: Stage, events: int) -> list[Check]:
+def _live(platform: DemoPlatform, events: int) -> list[TruthCheck]:
     with step(f"sending {events:,} events, of which some are late, twice, malformed or out of order"):
-        truth = _send(stage, "truth.json", "--events", str(events), "--days", "3", "--start", FIRST, *MESS)
+        truth = _send(platform, "truth.json", "--events", str(events), "--days", "3", "--start", FIRST, *MESS)
     want = page_days([truth])
     with step("streaming them into live numbers"):
-        stage.wait(lambda: served(stage) == want, "the streams serve what was sent")
-        stage.wait(lambda: _books(stage).get("balanced") is not None, "the books are closed")
-    books = _books(stage)
+        platform.wait(lambda: served(platform) == want, "the streams serve what was sent")
+        platform.wait(lambda: _books(platform).get("balanced") is not None, "the books are closed")
+    books = _books(platform)
     reasons: Counter[str] = Counter()
     for entry in books["quarantine"]:
         reasons[entry["reason"].partition(":")[0]] += entry["events"]
     return [
-        _pages("live: hits and bytes of each page and day", served(stage), want),
+        _pages("live: hits and bytes of each page and day", served(platform), want),
         equal("consumed by ingest", books["consumed"], truth["sent"]),
         equal("accepted", books["accepted"], truth["accepted"]),
         equal("rejected, by reason", dict(reasons), truth["rejected_by_reason"]),
@@ -47,15 +82,12 @@ def _live(stage: Stage, events: int) -> list[Check]:
     ]
 
 
-def _backfill(stage: Stage, _: int) -> list[Check]:
-    from infra.airflow.api import Api
-    from infra.airflow.files import LocalAirflow
-
-    api = Api(LocalAirflow(stage.home / "airflow"))
+def _backfill(platform: DemoPlatform, _: int) -> list[TruthCheck]:
+    api = Api(LocalAirflow(platform.home / "airflow"))
     with step(f"backfilling {FIRST} to {LAST} with Airflow, {api.airflow.address}"):
         api.unpause(DAG)
         # A DAG that may run begins with yesterday, of which this story knows nothing.
-        stage.wait(lambda: bool(_runs(api, "scheduled")), "Airflow has made its first run")
+        platform.wait(lambda: bool(_runs(api, "scheduled")), "Airflow has made its first run")
         for run in _runs(api, "scheduled"):
             api.ask("PATCH", f"/dags/{DAG}/dagRuns/{quote(run)}", {"state": "success"})
         bounds = {"from_date": f"{FIRST}T00:00:00Z", "to_date": f"{LAST}T00:00:00Z"}
@@ -65,20 +97,22 @@ def _backfill(stage: Stage, _: int) -> list[Check]:
             runs = _runs(api, "backfill")
             return len(runs) == 3 and set(runs.values()) <= {"success", "failed"}
 
-        stage.wait(over, "the days are computed", 900)
+        platform.wait(over, "the days are computed", 900)
     states = Counter(_runs(api, "backfill").values())
-    stage.wait(lambda: _base_share(stage, FIRST, "2024-03-11") == 1.0, "serving has the published days", 60)
+    platform.wait(
+        lambda: _base_share(platform, FIRST, "2024-03-11") == 1.0, "serving has the published days", 60
+    )
     return [
         equal("days that Airflow computed", dict(states), {"success": 3}),
-        equal("share of them in the base", _base_share(stage, FIRST, "2024-03-11"), 1.0),
-        _pages("after the backfill: the same numbers", served(stage), page_days(_truths(stage))),
+        equal("share of them in the base", _base_share(platform, FIRST, "2024-03-11"), 1.0),
+        _pages("after the backfill: the same numbers", served(platform), page_days(_truths(platform))),
     ]
 
 
-def _restate(stage: Stage, _: int) -> list[Check]:
+def _restate(platform: DemoPlatform, _: int) -> list[TruthCheck]:
     with step(f"{LATE_EVENTS} events of {LATE_DAY} come after it was computed"):
         _send(
-            stage,
+            platform,
             "late.json",
             "--events",
             str(LATE_EVENTS),
@@ -89,40 +123,40 @@ def _restate(stage: Stage, _: int) -> list[Check]:
             "--seed",
             "2",
         )
-        want = page_days(_truths(stage))
-        stage.wait(lambda: served(stage) == want, "they are served")
-        stage.wait(lambda: _states(stage).get(LATE_DAY) == "stale", "the day is known to be stale", 60)
-        before = served(stage)
+        want = page_days(_truths(platform))
+        platform.wait(lambda: served(platform) == want, "they are served")
+        platform.wait(lambda: _states(platform).get(LATE_DAY) == "stale", "the day is known to be stale", 60)
+        before = served(platform)
     with step("restating the day"):
-        stage.run("batch", "run", "--stale")
-        stage.wait(lambda: _states(stage).get(LATE_DAY) == "up to date", "the day is up to date", 60)
+        platform.run("batch", "run", "--stale")
+        platform.wait(lambda: _states(platform).get(LATE_DAY) == "up to date", "the day is up to date", 60)
     return [
         _pages("late events count before the restatement", before, want),
-        _pages("and after it, once", served(stage), want),
+        _pages("and after it, once", served(platform), want),
     ]
 
 
-def _replay(stage: Stage, _: int) -> list[Check]:
+def _replay(platform: DemoPlatform, _: int) -> list[TruthCheck]:
     with step("replaying history through the streaming code (Kappa)"):
-        version = json.loads(stage.run("kappa", "replay", VIEW, "--json"))
+        version = json.loads(platform.run("kappa", "replay", VIEW, "--json"))
     with step("comparing the replay with what is served and with the log"):
-        verdict = json.loads(stage.run("kappa", "compare", VIEW, "--json"))
+        verdict = json.loads(platform.run("kappa", "compare", VIEW, "--json"))
     return [equal(f"version {version['version']} is equal to both", verdict["holds"], True)]
 
 
-def _report(stage: Stage, _: int) -> list[Check]:
+def _report(platform: DemoPlatform, _: int) -> list[TruthCheck]:
     with step("reporting how right the live numbers are, how soon, and why they differ"):
-        report = stage.home / "accuracy.html"
-        found = json.loads(stage.run("compare", VIEW, "--json", "--html", str(report)))
+        report = platform.home / "accuracy.html"
+        found = json.loads(platform.run("compare", VIEW, "--json", "--html", str(report)))
     return [
         equal("differences that nothing explains", sum(c["unexplained"] for c in found["comparisons"]), 0),
         equal("the report is written", report.is_file(), True),
     ]
 
 
-def served(stage: Stage) -> PageDays:
+def served(platform: DemoPlatform) -> PageDays:
     """(day, page) -> (hits, bytes), as the API answers now."""
-    answer = stage.get(f"/views/{VIEW}", grain="1 day", limit=100_000) or {"rows": []}
+    answer = platform.get(f"/views/{VIEW}", grain="1 day", limit=100_000) or {"rows": []}
     return {(row["window_start"][:10], row["url"]): (row["hits"], row["bytes"]) for row in answer["rows"]}
 
 
@@ -136,14 +170,14 @@ def page_days(truths: Iterable[dict[str, Any]]) -> PageDays:
     return found
 
 
-def _send(stage: Stage, name: str, *options: str) -> dict[str, Any]:
-    file = stage.home / name
-    stage.run("produce", *options, "--truth", str(file))
+def _send(platform: DemoPlatform, name: str, *options: str) -> dict[str, Any]:
+    file = platform.home / name
+    platform.run("produce", *options, "--truth", str(file))
     return _read(file)
 
 
-def _truths(stage: Stage) -> list[dict[str, Any]]:
-    return [_read(file) for name in ("truth.json", "late.json") if (file := stage.home / name).exists()]
+def _truths(platform: DemoPlatform) -> list[dict[str, Any]]:
+    return [_read(file) for name in ("truth.json", "late.json") if (file := platform.home / name).exists()]
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -151,17 +185,17 @@ def _read(file: Path) -> dict[str, Any]:
     return found
 
 
-def _books(stage: Stage) -> dict[str, Any]:
-    return stage.get(f"/ledger/{SOURCE}") or {}
+def _books(platform: DemoPlatform) -> dict[str, Any]:
+    return platform.get(f"/ledger/{SOURCE}") or {}
 
 
-def _base_share(stage: Stage, start: str, end: str) -> float:
-    answer = stage.get(f"/views/{VIEW}/provenance", start=start, end=end)
+def _base_share(platform: DemoPlatform, start: str, end: str) -> float:
+    answer = platform.get(f"/views/{VIEW}/provenance", start=start, end=end)
     return float(answer["base"]["share"]) if answer else 0.0
 
 
-def _states(stage: Stage) -> dict[str, str]:
-    answer = stage.get(f"/days/{VIEW}") or {"days": []}
+def _states(platform: DemoPlatform) -> dict[str, str]:
+    answer = platform.get(f"/days/{VIEW}") or {"days": []}
     return {day["day"]: day["state"] for day in answer["days"]}
 
 
@@ -170,9 +204,9 @@ def _runs(api: Any, kind: str) -> dict[str, str]:
     return {run["dag_run_id"]: run["state"] for run in runs if run["run_type"] == kind}
 
 
-def _pages(name: str, found: PageDays, expected: PageDays) -> Check:
+def _pages(name: str, found: PageDays, expected: PageDays) -> TruthCheck:
     equal = sum(found.get(key) == numbers for key, numbers in expected.items())
-    return Check(
+    return TruthCheck(
         name,
         found == expected,
         f"{equal:,} of {len(found):,} page-days equal",

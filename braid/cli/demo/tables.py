@@ -7,14 +7,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from braid.cli.output import mark
-from examples.stage.checks import Check, text
+from examples.stage.checks import TruthCheck, text
 from examples.stage.shown import Shown
 
 WIDTH = 28
 COLOURS = ("blue", "yellow")
 
 
-def check_table(checks: Iterable[Check]) -> Table:
+def check_table(checks: Iterable[TruthCheck]) -> Table:
     """Each check with what was found beside what is true."""
     table = Table("check", "", "found", "expected", title="Braid against the truth", title_justify="left")
     for check in checks:

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from braid.cli.output import Json, console, print_json, print_table
-from braid.errors import CheckFailed
+from braid.cli.output import Json, print_json, print_service, say
 from braid.runtime.settings import current_settings
 from infra.airflow import service as local
 from infra.airflow.files import DAGS, USER, local_airflow
@@ -55,7 +53,7 @@ def up(
         port=port or here.port,
         environment=os.environ,
         unpause=unpause,
-        say=(lambda text: None) if json else _say,
+        say=(lambda text: None) if json else say,
     )
     if json:
         print_json(
@@ -63,37 +61,25 @@ def up(
             | {"dags": started.dags, "user": USER, "new_password": started.new_password}
         )
         return
-    _say(
+    say(
         f"Airflow runs {'already ' if started.already else ''}on {here.address} with {', '.join(started.dags)}"
     )
     shown = f"password {started.new_password}, which is kept" if started.new_password else "its password is"
-    _say(f"user {USER}, {shown} in {here.passwords}")
-    _say(f"`export AIRFLOW_HOME={here.folder}` lets the `airflow` command find it")
+    say(f"user {USER}, {shown} in {here.passwords}")
+    say(f"`export AIRFLOW_HOME={here.folder}` lets the `airflow` command find it")
 
 
 @airflow.command()
 def down() -> None:
     """End Airflow and the tasks that it runs; they are tried again after the next start. Not running: nothing to do."""
     stopped = local.stop(local_airflow(current_settings()))
-    _say("Airflow has stopped" if stopped else "Airflow was not running")
+    say("Airflow has stopped" if stopped else "Airflow was not running")
 
 
 @airflow.command()
 def status(json: Json = False) -> None:
     """Say whether Airflow runs, and where. Exit code 1 when it does not answer or a part of it is missing."""
     present = local.status(local_airflow(current_settings()))
-    if json:
-        print_json(present.as_dict())
-    else:
-        processes = ", ".join(f"{part} {pid or 'not running'}" for part, pid in present.processes.items())
-        print_table("airflow", ("what", "value"), (present.as_dict() | {"processes": processes}).items())
-    if not present.healthy:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed("Airflow does not run as it should: `braid airflow up` starts it.")
-        )
-
-
-def _say(text: str) -> None:
-    console.print(escape(text), highlight=False, soft_wrap=True)
+    print_service(
+        "airflow", present, json, "Airflow does not run as it should: `braid airflow up` starts it."
+    )

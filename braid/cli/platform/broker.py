@@ -2,8 +2,7 @@
 
 import typer
 
-from braid.cli.output import Json, console, print_json, print_table
-from braid.errors import CheckFailed
+from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.runtime.settings import current_settings
 from infra.kafka import brokers
 
@@ -49,8 +48,4 @@ def status(json: Json = False) -> None:
         rows = ([getattr(node, column) for column in columns] for node in present.nodes)
         print_table(f"broker (cluster {present.cluster_id or 'not formatted yet'})", columns, rows)
     if not present.answers:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed("the broker does not answer: `braid broker start` starts what is missing.")
-        )
+        raise failed(json, "the broker does not answer: `braid broker start` starts what is missing.")

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from braid.cli.output import Json, console, print_json, print_table
-from braid.errors import BraidError, CheckFailed
+from braid.cli.output import Json, print_service, say
+from braid.errors import BraidError
 from braid.runtime.settings import MEMORY, current_settings
 from infra.cluster import service as local
 from infra.cluster.files import local_cluster
@@ -51,45 +50,27 @@ def start(
         raise BraidError(f"--memory {memory!r} is not a size: write it as in 4g or 512m.")
     asked = {"workers": workers, "cores": cores, "memory": memory}
     present = local.start(
-        here, say=_say, **{name: value for name, value in asked.items() if value is not None}
+        here, say=say, **{name: value for name, value in asked.items() if value is not None}
     )
-    _say(
+    say(
         f"the cluster has {present.workers_alive} workers with {present.cores} cores; its pages are at {present.pages}"
     )
     if not here.secret:
-        _say("without BRAID_SPARK_SECRET, everybody on this machine can run programs as you through it")
+        say("without BRAID_SPARK_SECRET, everybody on this machine can run programs as you through it")
     if settings.spark_master != here.master:
-        _say(f"`export BRAID_SPARK_MASTER={here.master}` lets commands run there")
+        say(f"`export BRAID_SPARK_MASTER={here.master}` lets commands run there")
 
 
 @cluster.command()
 def stop() -> None:
     """End the cluster and the executors on it. Not running: nothing to do."""
     stopped = local.stop(local_cluster(current_settings()))
-    _say("the cluster has stopped" if stopped else "the cluster was not running")
+    say("the cluster has stopped" if stopped else "the cluster was not running")
 
 
 @cluster.command()
 def status(json: Json = False) -> None:
     """Say what runs of the cluster, and for whom. Exit code 1 when its master or a worker is missing."""
     present = local.status(local_cluster(current_settings()))
-    if json:
-        print_json(present.as_dict())
-    else:
-        shown = present.as_dict() | {
-            "processes": ", ".join(
-                f"{part} {pid or 'not running'}" for part, pid in present.processes.items()
-            ),
-            "applications": escape("\n".join(present.applications)),
-        }
-        print_table("cluster", ("what", "value"), shown.items())
-    if not present.healthy:
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed("the cluster is not complete: `braid cluster start` starts what is missing.")
-        )
-
-
-def _say(text: str) -> None:
-    console.print(escape(text), highlight=False, soft_wrap=True)
+    incomplete = "the cluster is not complete: `braid cluster start` starts what is missing."
+    print_service("cluster", present, json, incomplete)

@@ -16,11 +16,11 @@ import typer
 
 from braid.cli.platform.forward import address, circumstances, is_forwarded
 from braid.errors import BraidError
-from braid.runtime.logging import Log
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 
-log = Log("standby")
+log = Logger("standby")
 
 LONGEST_REQUEST = 1 << 20
 LOOK_EVERY = 0.2

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.output import Json, failed, print_json, print_table, say
 from braid.cli.platform.watch import watching
 from braid.define.loading import Definitions, load_definitions
-from braid.errors import BraidError, CheckFailed
-from braid.runtime.metrics import prometheus as prometheus_text
+from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
@@ -117,6 +115,8 @@ def status(
     """
     processes, now = read_all(current_settings()), datetime.now(UTC)
     if prometheus:
+        from braid.runtime.metrics import prometheus as prometheus_text
+
         print(prometheus_text(processes), end="")
     elif json:
         print_json(report(processes, now))
@@ -124,7 +124,7 @@ def status(
         _print(processes, now)
     found = problems(processes, now)
     if check and found:
-        raise typer.Exit(1) if json or prometheus else CheckFailed("not healthy: see above.")
+        raise failed(json or prometheus, "not healthy: see above.")
 
 
 def _print(processes: list[ProcessStatus], now: datetime) -> None:
@@ -136,7 +136,7 @@ def _print(processes: list[ProcessStatus], now: datetime) -> None:
         columns = ("query", "state", "events", "rows/s", "batch", "lag", "late", "epoch")
         print_table("queries", columns, (_query_row(query, alive) for query, alive in queries))
     for problem in problems(processes, now):
-        console.print(escape(problem), highlight=False, soft_wrap=True)
+        say(problem)
 
 
 def _process_rows(process: ProcessStatus) -> Iterator[tuple[object, ...]]:

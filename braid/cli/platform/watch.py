@@ -13,20 +13,14 @@ from rich.live import Live
 from rich.text import Text
 
 from braid.cli.output import errors
-from braid.runtime import logging as logs
+from braid.runtime.logging import Logger, configure
 from braid.runtime.settings import Settings
-from braid.runtime.status import (
-    SUPERVISOR,
-    ChildStatus,
-    ProcessStatus,
-    read_all,
-    write,
-)
+from braid.runtime.status import SUPERVISOR, ChildStatus, ProcessStatus, read_all, write
 
 EVERY = 1.0
 COLOURS = {"running": "green", "retrying": "bold red"}
 
-log = logs.Log("up")
+log = Logger("up")
 
 
 @contextmanager
@@ -36,9 +30,9 @@ def watching(settings: Settings) -> Iterator["Watch"]:
         yield Watch(settings)
         return
     with Live(console=errors, auto_refresh=False, transient=True) as live:
-        logs.configure(settings.log_level, settings.log_format)
+        configure(settings.log_level, settings.log_format)
         yield Watch(settings, live)
-    logs.configure(settings.log_level, settings.log_format)
+    configure(settings.log_level, settings.log_format)
 
 
 class Watch:

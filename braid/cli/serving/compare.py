@@ -1,20 +1,12 @@
-"""`braid compare`: how right what is served is, how soon it was, and why it differs."""
+"""`braid compare`: how right what is served is, how soon it was, and why it differs; or one version against another."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.batch.options import (
-    Cut,
-    Day,
-    First,
-    Last,
-    a_day,
-    lambda_views,
-    moment,
-    short,
-)
+from braid.cli.options import Cut, Day, First, Last, a_day, lambda_views, moment, short
 from braid.cli.output import Json, console, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.view import View
@@ -23,9 +15,11 @@ from braid.errors import BraidError, CheckFailed
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
-    from serving_layer.accuracy.explain.compare import Asked
+    from serving_layer.accuracy.explain.compare import CompareOptions
     from serving_layer.accuracy.report.history import Kept
     from serving_layer.accuracy.report.values import Report
+
+BATCH, ACTIVE = "batch", "active"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +28,20 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     view: Annotated[str | None, typer.Argument(help="The view; all lambda views when none is given.")] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            help="What to compare with: a batch recompute of the log, the active version, or another one.",
+            metavar="batch|active|VERSION",
+        ),
+    ] = BATCH,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--version", help="The version to compare: the one that is served; against active, the candidate."
+        ),
+    ] = None,
     day: Day = None,
     first: First = None,
     last: Last = None,
@@ -58,17 +66,33 @@ def compare(
     lost on the same events. Every comparison is kept. Exit code 1 when a difference has no explanation (the smallest
     example is printed with its offsets) or a number is further off than the view's `accuracy` allows.
 
+    With `--against active` or a version's number, two versions are compared group by group at the same cut. Exit code
+    1 if they differ.
+
     Example: `braid compare page_traffic --from 2026-03-01 --to 2026-03-07 --html report.html`
     """
     settings = current_settings()
-    views = _asked_views(settings, view)
+    if against != BATCH:
+        only_batch = {
+            "--day": day,
+            "--from": first,
+            "--to": last,
+            "--cut": cut,
+            "--arrival": arrival,
+            "--html": html,
+        }
+        _require_two_versions(view, against, only_batch | {"--history": history})
+        assert view is not None
+        _compare_versions(settings, view, against, number, json)
+        return
+    views = _asked_views(settings, view, number)
     if history:
         _show_history(settings, views, json)
         return
     if html is not None:
         _require_writable(html, view)
     asked = _asked(day, first, last, cut, arrival)
-    reports = [_compared(settings, one, asked) for one in views]
+    reports = [_compared(settings, one, asked, number) for one in views]
     if html is not None:
         from serving_layer.accuracy.report.page import page
 
@@ -80,21 +104,64 @@ def compare(
         raise typer.Exit(1) if json else CheckFailed("; ".join(map(_complaint, wrong)))
 
 
-def _compared(settings: Settings, view: View, asked: "Asked") -> "Report":
-    from batch_layer.compare import Recomputing
+def _compared(settings: Settings, view: View, asked: "CompareOptions", number: int | None) -> "Report":
     from braid.runtime.spark import spark_session
     from serving_layer.accuracy.explain.compare import compare as judge
     from serving_layer.accuracy.report.history import keep
     from serving_layer.answer.reader import active_version
 
-    version = active_version(settings, view.name)
-    spark = spark_session(settings, "braid compare")
-    report = judge(spark, settings, Recomputing(spark, settings), view, version, asked)
-    keep(settings, report)
+    served = active_version(settings, view.name)
+    version = served if number is None else deployment.load(settings, view.name).version(number)
+    report = judge(spark_session(settings, "braid compare"), settings, view, version, asked)
+    # What is kept tells how right the served numbers were.
+    if version.number == served.number:
+        keep(settings, report)
     return report
 
 
-def _asked_views(settings: Settings, name: str | None) -> list[View]:
+def _compare_versions(settings: Settings, name: str, against: str, number: int | None, json: bool) -> None:
+    from braid.cli.serving.compare_tables import print_parities
+    from speed_layer.promotion import candidate_of
+
+    deployed = deployment.load(settings, name)
+    if deployed.active is None:
+        load_definitions(settings.definitions).view(name)
+        raise BraidError(f"view {name!r} is not deployed yet: `braid apply {name}` does it.")
+    if against == ACTIVE:
+        version, other = candidate_of(deployed, number), deployed.active
+    else:
+        version = deployed.active if number is None else deployed.version(number)
+        other = deployed.version(int(against))
+    if version.number == other.number:
+        raise BraidError(f"v{version.number} of view {name!r} is both sides: name another with --version.")
+    from braid.compare import with_version
+    from braid.runtime.spark import spark_session
+
+    found = with_version(spark_session(settings, "braid compare"), settings, version, other)
+    if json:
+        print_json(asdict(found) | {"holds": found.holds})
+    else:
+        print_parities(name, [found])
+    if not found.holds:
+        raise typer.Exit(1) if json else CheckFailed(found.says())
+
+
+def _require_two_versions(view: str | None, against: str, only_batch: dict[str, Any]) -> None:
+    if against != ACTIVE and not against.isdigit():
+        raise BraidError(f"--against {against!r} is not known: write batch, active, or a version's number.")
+    if view is None:
+        raise BraidError(
+            "name the view whose versions are compared, as in `braid compare VIEW --against active`."
+        )
+    if given := [option for option, value in only_batch.items() if value]:
+        raise BraidError(
+            f"{given[0]} belongs to a comparison with the log: leave it out, or --against {against}."
+        )
+
+
+def _asked_views(settings: Settings, name: str | None, number: int | None) -> list[View]:
+    if name is None and number is not None:
+        raise BraidError("name the view whose version is compared, as in `braid compare VIEW --version 2`.")
     if name is not None:
         return [load_definitions(settings.definitions).view(name)]
     return [view for view in lambda_views(settings, None) if deployment.load(settings, view.name).active]
@@ -102,20 +169,20 @@ def _asked_views(settings: Settings, name: str | None) -> list[View]:
 
 def _asked(
     day: str | None, first: str | None, last: str | None, cut: str | None, arrival: str | None
-) -> "Asked":
-    from serving_layer.accuracy.explain.compare import Asked
+) -> "CompareOptions":
+    from serving_layer.accuracy.explain.compare import CompareOptions
 
     if day is not None and (first or last):
         raise BraidError("give either --day or a range with --from and --to, not both.")
     begin, end = (a_day(text) if text else None for text in (day or first, day or last))
     if begin is not None and end is not None and begin > end:
         raise BraidError(f"the first day, {begin}, is after the last, {end}: swap them.")
-    return Asked(begin, end, moment(cut), arrival)
+    return CompareOptions(begin, end, moment(cut), arrival)
 
 
 def _show(reports: "list[Report]", json: bool, single: bool) -> None:
     from braid.cli.serving.compare_tables import print_report
-    from serving_layer.accuracy.report.documents import document
+    from serving_layer.accuracy.report.history import document
 
     if json:
         documents = [document(report) for report in reports]

@@ -1,15 +1,15 @@
 """A comparison on a terminal: the headline, then tables from the number to its reasons."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from braid.cli.batch.options import short
-from braid.cli.output import console, print_table
+from braid.cli.options import short
+from braid.cli.output import console, mark, print_table
 
 if TYPE_CHECKING:
+    from braid.parity import Parity
     from serving_layer.accuracy.report.values import Comparison, Counterexample, Report
 
 # The newest: `--json` has them all.
@@ -22,7 +22,7 @@ CLOCKS = {
 
 
 def print_report(report: "Report") -> None:
-    from serving_layer.accuracy.report.headline import headline
+    from serving_layer.accuracy.report.values import headline
 
     _say(f"[bold]{escape(headline(report))}[/]")
     for found in report.comparisons:
@@ -85,7 +85,7 @@ def _days(found: "Comparison") -> None:
 
 
 def _causes(found: "Comparison") -> None:
-    from serving_layer.accuracy.explain.causes import MEANINGS
+    from serving_layer.accuracy.report.values import MEANINGS
 
     if found.causes:
         rows = ((one.name, f"{one.groups:,}", f"{one.events:,}", MEANINGS[one.name]) for one in found.causes)
@@ -107,7 +107,8 @@ def _counterexample(example: "Counterexample") -> None:
         )
         for event in example.events
     )
-    print_table("its events", ("_partition", "_offset", "_epoch", "event time", "epoch is off"), rows)
+    columns = ("_partition", "_offset", "_epoch", "_arrival", "event time", "epoch is off")
+    print_table("its events", columns, rows)
     if example.more:
         _say(f"and {example.more:,} more")
 
@@ -160,5 +161,16 @@ def _share(share: float | None) -> str:
     return "" if share is None else percent(share)
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+def print_parities(name: str, parities: "Sequence[Parity]") -> None:
+    """One version against others, group by group, with the first examples of what differs."""
+    print_table(
+        f"v{parities[0].version} of {name} at {parities[0].cut:%F %T}Z",
+        ("against", "groups", "equal", "different", "missing", "extra", ""),
+        [
+            (p.against, p.groups, p.equal, p.different, p.missing, p.extra, p.not_comparable or mark(p.holds))
+            for p in parities
+        ],
+    )
+    for parity in parities:
+        for example in parity.examples:
+            console.print(f"  {example}", highlight=False)

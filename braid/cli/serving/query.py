@@ -20,7 +20,8 @@ from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from serving_layer.memory.follower import Follower, Move, Row
+    from serving_layer.memory.changes import Move, Row
+    from serving_layer.memory.follower import Follower
 
 Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
 Limit = Annotated[
@@ -128,11 +129,10 @@ def tail(
 
     Example: `braid tail page_traffic --mode final --json`
     """
-    from serving_layer.answer.changes import Table as Whole
-    from serving_layer.answer.changes import final, updates
+    from serving_layer.memory.changes import WholeTable, final, updates
     from serving_layer.memory.follower import Follower
 
-    chosen = {"updates": updates, "final": final, "complete": Whole().take}[mode]
+    chosen = {"updates": updates, "final": final, "complete": WholeTable().take}[mode]
     follower = Follower(current_settings(), name)
     until_told = nullcontext(threading.Event()) if once else stop_on_signals()
     with until_told as stop, a_closed_pipe_is_the_end(), _screen(mode, json) as screen:

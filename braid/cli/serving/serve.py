@@ -1,5 +1,6 @@
 """`braid serve`: the views over HTTP, and a page to look at them."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,14 +13,13 @@ import typer
 
 from braid.define.loading import Definitions, load_definitions
 from braid.log.table import Log
-from braid.runtime.logging import Log as Logger
-from braid.runtime.metrics import prometheus
+from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import read_all, report
 
 if TYPE_CHECKING:
-    from serving_layer.http.app import Around
+    from serving_layer.http.app import OtherLayers
 
 # What takes a look at whole tables is looked at that seldom, however many ask.
 SECONDS = 5.0
@@ -44,35 +44,41 @@ def serve(
 
     Example: `braid serve --port 8471`
     """
+    from braid.states.database import limit_database
     from serving_layer.http.app import Limits, create_app
     from serving_layer.http.server import serve as run
-    from serving_layer.memory.all_views import Hub
+    from serving_layer.memory.all_views import AllViews
 
     settings = current_settings()
     address, at = host or settings.serve_host, port or settings.serve_port
-    hub = Hub(settings, bytes_of(settings.serve_memory))
-    limits = Limits(settings.serve_states, settings.serve_timeout.total_seconds())
+    views = AllViews(settings, bytes_of(settings.serve_memory))
+    limits = Limits(
+        settings.serve_states, settings.serve_timeout.total_seconds(),
+        streams=settings.serve_streams, connections=settings.serve_connections,
+    )  # fmt: skip
+    # A processor is left to those who follow the views and answer probes.
+    limit_database(bytes_of(settings.serve_query_memory), max(1, (os.cpu_count() or 1) - 1))
     token = settings.serve_token.get_secret_value()
-    app = create_app(hub, around(settings, hub.definitions), limits, host=address, token=token)
+    app = create_app(views, other_layers(settings, views.definitions), limits, host=address, token=token)
     with stop_on_signals() as stop:
         log.info("serving", dashboard=f"http://{address}:{at}/", api=f"http://{address}:{at}/docs")
-        run(app, address, at, stop)
+        run(app, address, at, stop, limits)
 
 
-def around(settings: Settings, definitions: Definitions | None = None) -> "Around":
+def other_layers(settings: Settings, definitions: Definitions | None = None) -> "OtherLayers":
     """What the other layers know, for the API to tell: only the command line may ask them all."""
     from batch_layer.gates.data_docs import site
-    from serving_layer.answer.ledger import Books
-    from serving_layer.http.app import Around
+    from serving_layer.answer.ledger import LogLedger
+    from serving_layer.http.app import OtherLayers
 
     known = definitions or load_definitions(settings.definitions)
-    books = {name: Books(Log(source, settings)) for name, source in known.sources.items()}
-    return Around(
+    ledgers = {name: LogLedger(Log(source, settings)) for name, source in known.sources.items()}
+    return OtherLayers(
         days=_remembered(lambda name: _days(settings, known, name)),
-        ledger=_remembered(lambda name: books[name].summary()),
+        ledger=_remembered(lambda name: ledgers[name].summary()),
         accuracy=_remembered(lambda name: _accuracy(settings, name)),
         status=lambda: report(read_all(settings), datetime.now(UTC)),
-        metrics=lambda: prometheus(read_all(settings)),
+        processes=lambda: read_all(settings),
         data_docs=Path(site(settings)) if settings.home_is_local else None,
     )
 
@@ -96,7 +102,7 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
     from batch_layer.days import read_days
     from braid.deploy import store as deployment
     from braid.tables.view_tables import ViewTables
-    from serving_layer.accuracy.report.summary import accuracy_summary
+    from serving_layer.accuracy.report.history import accuracy_summary
 
     active = deployment.load(settings, name).active
     records = read_days(ViewTables(settings, name, active.number)) if active else {}

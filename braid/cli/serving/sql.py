@@ -35,7 +35,7 @@ def sql(
     from zoneinfo import ZoneInfo
 
     from braid.deploy.store import deployments
-    from serving_layer.answer.plain import plain_rows
+    from serving_layer.answer.json_values import plain_rows
     from serving_layer.answer.scope import parse_moment
     from serving_layer.answer.sql import run
 

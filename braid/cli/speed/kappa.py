@@ -1,15 +1,15 @@
-"""`braid kappa …` and `braid apply`: new versions of views, from history to service and back."""
+"""`braid kappa …`: new versions of views, from history to service and back."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.output import Json, console, errors, mark, print_json, print_table
-from braid.cli.speed.stream import Views
+from braid.cli.options import ViewName, a_day
+from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.serving.compare_tables import print_parities
+from braid.cli.speed.plan import progress_bar
 from braid.define.loading import load_definitions
 from braid.deploy import store as deployment
 from braid.deploy.store import Deployment
@@ -18,13 +18,8 @@ from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from speed_layer.promotion import PromotionCase
 
-    from speed_layer.promotion import Verdict
-    from speed_layer.stream.replay import Progress as Seen
-    from speed_layer.stream.replay import Watch
-
-Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
 Number = Annotated[
     int | None, typer.Option("--version", help="A version by its number; the candidate when none is given.")
 ]
@@ -36,12 +31,11 @@ kappa = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     app.add_typer(kappa, name="kappa")
-    app.command()(apply)
 
 
 @kappa.command()
 def replay(
-    name: Name,
+    name: ViewName,
     from_day: Annotated[
         str | None,
         typer.Option("--from", help="First day to replay, as in 2026-03-01; all when none is given."),
@@ -58,7 +52,7 @@ def replay(
 
     settings = current_settings()
     view = load_definitions(settings.definitions).view(name)
-    day = _day(from_day) if from_day else None
+    day = a_day(from_day) if from_day else None
     with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
         version = run(
             spark_session(settings, "braid replay"), settings, view, from_day=day, watch=watch, stop=stop
@@ -110,23 +104,23 @@ def status(
 
 
 @kappa.command()
-def compare(name: Name, number: Number = None, json: Json = False) -> None:
+def compare(name: ViewName, number: Number = None, json: Json = False) -> None:
     """Compare a version with the active one and with a batch recompute of the log, at the same cut.
 
     Exits with 1 if it differs.
     """
-    verdict = _judge(name, number)
+    case = _judge(name, number)
     if json:
-        print_json(_verdict(verdict))
+        print_json(_case(case))
     else:
-        _print_verdict(name, verdict)
-    if not verdict.holds:
-        raise CheckFailed("; ".join(verdict.objections()))
+        print_parities(name, case.parities)
+    if not case.holds:
+        raise CheckFailed("; ".join(case.objections()))
 
 
 @kappa.command()
 def promote(
-    name: Name,
+    name: ViewName,
     number: Number = None,
     accept: Annotated[
         str | None,
@@ -140,15 +134,15 @@ def promote(
     if accept is not None and not accept.strip():
         raise BraidError('--accept-differences needs a reason, such as "bots are filtered now".')
     settings = current_settings()
-    verdict = _judge(name, number)
+    case = _judge(name, number)
     if not json:
-        _print_verdict(name, verdict)
-    run(settings, name, verdict, datetime.now(UTC), accept)
-    _say(json, settings, name, f"v{verdict.version} of {name} is served.")
+        print_parities(name, case.parities)
+    run(settings, name, case, datetime.now(UTC), accept)
+    _say(json, settings, name, f"v{case.version} of {name} is served.")
 
 
 @kappa.command()
-def rollback(name: Name, json: Json = False) -> None:
+def rollback(name: ViewName, json: Json = False) -> None:
     """Serve again what was served before, at once: that version was kept fresh."""
     from speed_layer.promotion import rollback as run
 
@@ -160,7 +154,7 @@ def rollback(name: Name, json: Json = False) -> None:
 
 @kappa.command()
 def retire(
-    name: Name,
+    name: ViewName,
     number: Annotated[int, typer.Argument(help="The version's number.", metavar="VERSION")],
     json: Json = False,
 ) -> None:
@@ -172,63 +166,7 @@ def retire(
     _say(json, settings, name, f"v{number} of {name} is retired, and its tables are deleted.")
 
 
-def apply(
-    names: Views = None,
-    json: Json = False,
-) -> None:
-    """Do what `braid plan` shows: start, replay, compare and promote. Reads answer from the old version meanwhile."""
-    from braid.cli.speed.plan import planned
-    from braid.runtime.spark import spark_session
-    from speed_layer.apply import Applier
-
-    settings = current_settings()
-
-    def spark() -> "SparkSession":
-        return spark_session(settings, "braid apply")
-
-    changes = [change for change in planned(settings) if change.is_due]
-    for name in names or ():
-        load_definitions(settings.definitions).view(name)
-    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
-        applier = Applier(spark, settings, watch, stop)
-        done = [applier.apply(change) for change in changes if not names or change.name in names]
-    if json:
-        print_json([asdict(one) for one in done])
-    elif done:
-        print_table(
-            "applied", ("view", "version", "what was done"), [(d.name, d.version, d.did) for d in done]
-        )
-    else:
-        console.print("nothing to do: what is deployed is what is defined.")
-
-
-@contextmanager
-def progress_bar(quiet: bool) -> "Iterator[Watch]":
-    """Events, days, events a second and the time that is left; on stderr, so that output stays what was asked for."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(),
-        TextColumn("{task.completed:,}/{task.total:,} events, {task.fields[days]} days, {task.fields[rate]:,.0f}/s"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=errors, disable=quiet) as bar:
-        task = bar.add_task("starting", total=0, days=0, rate=0.0)
-
-        def watch(seen: "Seen") -> None:
-            bar.update(
-                task,
-                description=seen.stage,
-                completed=seen.events,
-                total=seen.total,
-                days=seen.days,
-                rate=seen.rate,
-            )
-
-        yield watch
-
-
-def _judge(name: str, number: int | None) -> "Verdict":
+def _judge(name: str, number: int | None) -> "PromotionCase":
     from braid.runtime.spark import spark_session
     from speed_layer.promotion import candidate_of, judge
 
@@ -246,22 +184,8 @@ def _deployed(settings: Settings, name: str) -> Deployment:
     return found
 
 
-def _print_verdict(name: str, verdict: "Verdict") -> None:
-    print_table(
-        f"v{verdict.version} of {name} at {verdict.parities[0].cut:%F %T}Z",
-        ("against", "groups", "equal", "different", "missing", "extra", ""),
-        [
-            (p.against, p.groups, p.equal, p.different, p.missing, p.extra, p.not_comparable or mark(p.holds))
-            for p in verdict.parities
-        ],
-    )
-    for parity in verdict.parities:
-        for example in parity.examples:
-            console.print(f"  {example}", highlight=False)
-
-
-def _verdict(verdict: "Verdict") -> dict[str, Any]:
-    return asdict(verdict) | {"holds": verdict.holds, "objections": verdict.objections()}
+def _case(case: "PromotionCase") -> dict[str, Any]:
+    return asdict(case) | {"holds": case.holds, "objections": case.objections()}
 
 
 def _say(json: bool, settings: Settings, name: str, text: str) -> None:
@@ -285,10 +209,3 @@ def _version(version: deployment.Version) -> dict[str, Any]:
         "version": version.number, "phase": version.phase, "mode": version.view.mode, "created": version.created,
         "from_day": version.from_day, "fingerprint": version.fingerprint,
     }  # fmt: skip
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise BraidError(f"--from {text!r} is not a day: write it as in 2026-03-01.") from None

@@ -1,30 +1,35 @@
-"""`braid plan`: what the definitions would change in what is deployed, and what it would cost."""
+"""`braid plan` and `braid apply`: what the definitions change in what is deployed, what it costs, and doing it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.options import ViewNames
+from braid.cli.output import Json, console, errors, failed, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import plan as planning
-from braid.deploy.plan import (
-    Cost,
-    CostOf,
-    PlannedChange,
-    Step,
-)
+from braid.deploy.plan import Cost, CostOf, PlannedChange, Step
 from braid.deploy.store import deployments
-from braid.errors import CheckFailed
 from braid.runtime.settings import Settings, current_settings
+from braid.runtime.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from speed_layer.stream.replay import Progress as Seen
+    from speed_layer.stream.replay import Watch
 
 
 def register(app: typer.Typer) -> None:
     app.command()(plan)
+    app.command()(apply)
 
 
 def plan(
@@ -50,11 +55,62 @@ def plan(
         console.print(_summary(due))
     if check and due:
         views = ", ".join(change.name for change in due)
-        raise (
-            typer.Exit(1)
-            if json
-            else CheckFailed(f"what is deployed is not what is defined: {views}. `braid apply` does it.")
+        raise failed(json, f"what is deployed is not what is defined: {views}. `braid apply` does it.")
+
+
+def apply(
+    names: ViewNames = None,
+    json: Json = False,
+) -> None:
+    """Do what `braid plan` shows: start, replay, compare and promote. Reads answer from the old version meanwhile."""
+    from braid.runtime.spark import spark_session
+    from speed_layer.apply import Applier
+
+    settings = current_settings()
+
+    def spark() -> "SparkSession":
+        return spark_session(settings, "braid apply")
+
+    changes = [change for change in planned(settings) if change.is_due]
+    for name in names or ():
+        load_definitions(settings.definitions).view(name)
+    with stop_on_signals() as stop, progress_bar(quiet=json) as watch:
+        applier = Applier(spark, settings, watch, stop)
+        done = [applier.apply(change) for change in changes if not names or change.name in names]
+    if json:
+        print_json([asdict(one) for one in done])
+    elif done:
+        print_table(
+            "applied", ("view", "version", "what was done"), [(d.name, d.version, d.did) for d in done]
         )
+    else:
+        console.print("nothing to do: what is deployed is what is defined.")
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> "Iterator[Watch]":
+    """Events, days, events a second and the time that is left; on stderr, so that output stays what was asked for."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(),
+        TextColumn("{task.completed:,}/{task.total:,} events, {task.fields[days]} days, {task.fields[rate]:,.0f}/s"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=errors, disable=quiet) as bar:
+        task = bar.add_task("starting", total=0, days=0, rate=0.0)
+
+        def watch(seen: "Seen") -> None:
+            bar.update(
+                task,
+                description=seen.stage,
+                completed=seen.events,
+                total=seen.total,
+                days=seen.days,
+                rate=seen.rate,
+            )
+
+        yield watch
 
 
 def planned(settings: Settings) -> tuple[PlannedChange, ...]:

@@ -18,12 +18,7 @@ from braid.errors import BraidError
 from braid.produce.record import DUPLICATE, EVENT, FAR_DUPLICATE, LATE, Event, Record
 from braid.produce.weblog import site
 from braid.produce.weblog.malformed import FLAWS, flaws, spoil
-from braid.produce.weblog.rhythm import (
-    Hour,
-    end_ms,
-    position_at,
-    schedule,
-)
+from braid.produce.weblog.rhythm import Hour, end_ms, position_at, schedule
 
 TOPIC = "requests"
 ZONE = "America/New_York"
@@ -78,6 +73,20 @@ class Weblog:
     def expected_records(self) -> int:
         """About as many records, for a progress bar."""
         return round(self.events * (1 + (1 - self.malformed) * (self.duplicates + self.duplicates_far)))
+
+
+def parse_start(text: str, days: int, today: date) -> date:
+    """The first day. Events of the future would be refused by ingest, and the truth would not be one."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise BraidError(f"--start {text!r} is not a day: write it as 2024-03-08.") from None
+    if day.toordinal() + days - 1 > today.toordinal():
+        raise BraidError(
+            f"--start {text} and --days {days} reach into the future, which ingest refuses: the last day can be "
+            f"{today - timedelta(days=1)}."
+        )
+    return day
 
 
 def weblog(options: Weblog) -> Iterator[Record]:

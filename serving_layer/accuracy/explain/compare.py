@@ -3,19 +3,21 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from braid.define.names import suggest
 from braid.define.view import View
 from braid.deploy.versions import Version
 from braid.errors import BraidError
 from braid.log.events import view_events
+from braid.log.first_copies import first_copies
+from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import why_not_comparable
 from braid.runtime.settings import Settings
-from serving_layer.accuracy.explain.batch import Batch
-from serving_layer.accuracy.explain.causes import UNEXPLAINED
-from serving_layer.accuracy.explain.copies import counted_copies
+from serving_layer.accuracy.explain.comparable_days import ComparedDays, days_to_compare, pinned_table
+from serving_layer.accuracy.explain.copies import copies, counted_copies, rows_of
 from serving_layer.accuracy.explain.counterexample import smallest
 from serving_layer.accuracy.explain.errors import (
     causes_of,
@@ -25,22 +27,16 @@ from serving_layer.accuracy.explain.errors import (
 )
 from serving_layer.accuracy.explain.exact import exact_values
 from serving_layer.accuracy.explain.judge import judge
-from serving_layer.accuracy.explain.rows import copies, rows_of
-from serving_layer.accuracy.explain.standing import Standing, pinned_table, standing
-from serving_layer.accuracy.explain.ways import Computing, served, streamed_alone
+from serving_layer.accuracy.explain.variants import Computing, served, streamed_alone
 from serving_layer.accuracy.lateness.curves import completeness, lateness
-from serving_layer.accuracy.lateness.facts import facts
-from serving_layer.accuracy.lateness.reading import log_counts, narrow_rows, pinned_log
-from serving_layer.accuracy.lateness.served_when import served_when
-from serving_layer.accuracy.lateness.what_if import Outcome, what_if
-from serving_layer.accuracy.report.values import Comparison, Report, Side
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from serving_layer.accuracy.lateness.event_times import event_times
+from serving_layer.accuracy.lateness.reading import log_counts, narrow_rows, pinned_log, served_when
+from serving_layer.accuracy.lateness.what_if import Losses, what_if
+from serving_layer.accuracy.report.values import UNEXPLAINED, Comparison, Report, Side
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompareOptions:
     """Which days to compare, up to which cut, and the column that says when imported history really came."""
 
     first: date | None = None
@@ -50,20 +46,20 @@ class Asked:
 
 
 def compare(
-    spark: "SparkSession", settings: Settings, batch: Batch, today: View, version: Version, asked: Asked
+    spark: SparkSession, settings: Settings, today: View, version: Version, asked: CompareOptions
 ) -> Report:
     """`today` is the definition as it is written now, `version` the one that is served."""
     _require_arrival(version.view, asked.arrival)
-    known = standing(settings, version, batch, asked.cut, asked.first, asked.last)
+    known = days_to_compare(settings, version, asked.cut, asked.first, asked.last)
     log = Log(version.view.source, settings)
-    comparisons = [_compared(spark, settings, batch, today, known, "served")]
+    comparisons = [_compared(spark, settings, today, known, "served")]
     alone = known.stream_alone()
     if alone is not None:
-        comparisons.append(_compared(spark, settings, batch, today, alone, "stream alone"))
+        comparisons.append(_compared(spark, settings, today, alone, "stream alone"))
     brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
     with (
-        narrow_rows(spark, batch, known, log, asked.arrival) as rows,
-        facts(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
+        narrow_rows(spark, known, log, asked.arrival) as rows,
+        event_times(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
     ):
         curves, late = completeness(timed), lateness(timed, version.view.patience)
         others = what_if(timed)
@@ -74,19 +70,21 @@ def compare(
 
 
 def _compared(
-    spark: "SparkSession", settings: Settings, batch: Batch, today: View, known: Standing, side: Side
+    spark: SparkSession, settings: Settings, today: View, known: ComparedDays, side: Side
 ) -> Comparison:
     view, log = known.version.view, Log(known.version.view.source, settings)
     rows = rows_of(spark, log, known)
     again = copies(rows, view.source, known)
-    computing = Computing(spark, settings, batch, known, today, rows)
-    lookups = batch.lookups_at(known.newest_cut).table_of
+    computing = Computing(spark, settings, known, today, rows)
+    lookups = LookupTables(spark, settings, known.newest_cut).table_of
     right = computing.judged_by
-    ways = computing.ways(served(spark, known) if side == "served" else streamed_alone(spark, known), again)
-    right_events = view_events(right, batch.first_copies(rows, view.source), lookups)
-    exact = exact_values(right, right_events, ways.truth)
-    of_groups = counted_copies(view, rows, again, ways.streamed, lookups) if again is not None else None
-    judged = judge(view, right, ways, exact, of_groups)
+    variants = computing.variants(
+        served(spark, known) if side == "served" else streamed_alone(spark, known), again
+    )
+    right_events = view_events(right, first_copies(rows, view.source), lookups)
+    exact = exact_values(right, right_events, variants.truth)
+    of_groups = counted_copies(view, rows, again, variants.streamed, lookups) if again is not None else None
+    judged = judge(view, right, variants, exact, of_groups)
     frame = judged.frame.persist()
     try:
         judged = replace(judged, frame=frame)
@@ -108,23 +106,23 @@ def _compared(
         frame.unpersist()
 
 
-def _cuts(known: Standing, by_day: Iterable[date]) -> dict[date, datetime]:
+def _cuts(known: ComparedDays, by_day: Iterable[date]) -> dict[date, datetime]:
     """The days that have groups, or that were published without any; the log has others, of rejected records."""
     found = set(by_day)
     return {one.day: one.cut for one in known.days if one.day in found or one.through is not None}
 
 
-def _outcome(found: Comparison) -> Outcome:
+def _outcome(found: Comparison) -> Losses:
     """Braid itself, beside what others would have made of the same events."""
     wrong = found.groups - found.equal
     largest = max((one.largest_relative or 0.0 for one in found.numbers if one.name == "events"), default=0.0)
-    return Outcome(
+    return Losses(
         "Braid", "every event on exactly one side of its day's cut", found.events, found.lost, found.twice,
         found.groups, wrong, largest,
     )  # fmt: skip
 
 
-def _notes(known: Standing, today: View) -> tuple[str, ...]:
+def _notes(known: ComparedDays, today: View) -> tuple[str, ...]:
     notes = [f"{day} was not compared: {why}." for day, why in known.skipped.items()]
     if reason := why_not_comparable(today, known.version.view):
         notes.append(

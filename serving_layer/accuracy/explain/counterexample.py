@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.define.windows import Session
@@ -13,25 +16,19 @@ from braid.parity import EVENTS_SHOWN, group_columns
 from braid.runtime.frames import timestamp
 from braid.states import EVENTS
 from braid.tables.view_tables import bounds, pinned
-from serving_layer.accuracy.explain.causes import UNEXPLAINED
-from serving_layer.accuracy.explain.exact import in_groups
+from serving_layer.accuracy.explain.comparable_days import ComparedDays
+from serving_layer.accuracy.explain.copies import in_groups, placed_events
 from serving_layer.accuracy.explain.judge import CAUSES, Judged
-from serving_layer.accuracy.explain.rows import placed_events
-from serving_layer.accuracy.explain.standing import Standing
-from serving_layer.accuracy.report.values import Counterexample, LogEvent
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 
 MOST_EVENTS = 50
 
 
 def smallest(
-    spark: "SparkSession", judged: Judged, standing: Standing, rows: "DataFrame", table_of: TableOf
+    spark: SparkSession, judged: Judged, known: ComparedDays, rows: DataFrame, table_of: TableOf
 ) -> Counterexample | None:
-    from pyspark.sql import functions as F
 
-    view = standing.version.view
+    view = known.version.view
     sizes = [F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth")]
     wrong = judged.frame.where(F.array_contains(CAUSES, UNEXPLAINED))
     # Times as numbers: Python would read them in the zone of this machine.
@@ -41,7 +38,7 @@ def smallest(
         return None
     group = found[0]
     events = _events(view, group, rows, table_of)
-    suspects = _suspect_epochs(spark, standing, group, events)
+    suspects = _suspect_epochs(spark, known, group, events)
     shown = tuple(
         LogEvent(
             row.partition,
@@ -63,8 +60,7 @@ def smallest(
     )  # fmt: skip
 
 
-def _events(view: View, group: "Row", rows: "DataFrame", table_of: TableOf) -> "list[Row]":
-    from pyspark.sql import functions as F
+def _events(view: View, group: Row, rows: DataFrame, table_of: TableOf) -> list[Row]:
 
     of_day = rows.where(f"day = date'{group['day']}'")
     events = placed_events(view, of_day, table_of)
@@ -81,22 +77,18 @@ def _events(view: View, group: "Row", rows: "DataFrame", table_of: TableOf) -> "
     ).collect()  # fmt: skip
 
 
-def _suspect_epochs(
-    spark: "SparkSession", standing: Standing, group: "Row", events: "list[Row]"
-) -> set[datetime]:
+def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events: list[Row]) -> set[datetime]:
     """The epochs beyond the base of which the tail has another number of the group's events than the log."""
-    from pyspark.sql import functions as F
-
-    view, cut = standing.version.view, standing.mark.replay_cut if standing.mark else None
-    through = next((one.through for one in standing.days if one.day == group["day"]), None)
-    limit = standing.limit
+    view, cut = known.version.view, known.mark.replay_cut if known.mark else None
+    through = next((one.through for one in known.days if one.day == group["day"]), None)
+    limit = known.limit
     if limit is None:
         return set()
     where = reduce(and_, _same_keys(view, group), F.col("day") == F.lit(group["day"]))
     first, last = bounds(view)[0], bounds(view)[-1]
     where &= F.col(first).between(_bound(group, first), _bound(group, last))
     where &= F.expr(f"epoch <= {timestamp(limit)}")
-    tail = pinned(spark, standing.tables.tail, standing.tail_version).where(where)
+    tail = pinned(spark, known.tables.tail, known.tail_version).where(where)
     counted = tail.groupBy(F.unix_micros("epoch").alias("epoch")).agg(
         F.sum(EVENTS.state_name).alias("events")
     )
@@ -117,25 +109,23 @@ def _suspect_epochs(
     return {epoch for stored in wrong for epoch in original.get(stored, set())}
 
 
-def _same_keys(view: View, group: "Row") -> "list[Column]":
-    from pyspark.sql import functions as F
+def _same_keys(view: View, group: Row) -> list[Column]:
 
     return [F.col(f"`{key}`").eqNullSafe(F.lit(group[key])) for key in view.keys]
 
 
-def _numbers(side: "Row | None") -> Mapping[str, Any] | None:
+def _numbers(side: Row | None) -> Mapping[str, Any] | None:
     if side is None:
         return None
     return {("events" if name == EVENTS_SHOWN else name): value for name, value in side.asDict().items()}
 
 
-def _named(view: View, group: "Row") -> dict[str, Any]:
+def _named(view: View, group: Row) -> dict[str, Any]:
     times = {name: _utc(group[f"_at_{name}"]) for name in bounds(view)}
     return {"day": group["day"]} | times | {key: group[key] for key in view.keys}
 
 
-def _bound(group: "Row", name: str) -> "Column":
-    from pyspark.sql import functions as F
+def _bound(group: Row, name: str) -> Column:
 
     return F.timestamp_micros(F.lit(group[f"_at_{name}"]))
 

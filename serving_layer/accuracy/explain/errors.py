@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.parity import EVENTS_SHOWN, VERDICT, VERDICTS
-from serving_layer.accuracy.explain.causes import COPIES, UNEXPLAINED
 from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column
-from serving_layer.accuracy.report.values import Cause, DayErrors, Errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from serving_layer.accuracy.report.values import COPIES, UNEXPLAINED, Cause, DayErrors, Errors
 
 QUANTILES = (0.5, 0.9, 0.99)
 EVENTS_NAME = "events"
@@ -19,8 +18,6 @@ EVENTS_NAME = "events"
 
 def totals(judged: Judged) -> tuple[dict[str, Any], dict[date, dict[str, Any]]]:
     """What is counted of all groups, and of those of each day, in one pass."""
-    from pyspark.sql import functions as F
-
     rows = judged.frame.rollup("day").agg(*_counted(judged)).collect()
     found = {row["day"]: row.asDict() for row in rows}
     nothing = (
@@ -53,8 +50,6 @@ def days_of(
 
 def causes_of(judged: Judged) -> tuple[Cause, ...]:
     """Causes with their groups; events are the copies that were counted, or by how many events the groups are off."""
-    from pyspark.sql import functions as F
-
     served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth"))
     events: Column = F.abs(served - right)
     for kind in set(COPIES) & set(judged.frame.columns):
@@ -73,8 +68,7 @@ def causes_of(judged: Judged) -> tuple[Cause, ...]:
     )
 
 
-def _counted(judged: Judged) -> "list[Column]":
-    from pyspark.sql import functions as F
+def _counted(judged: Judged) -> list[Column]:
 
     served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth"))
     columns = [F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS]

@@ -1,38 +1,16 @@
-"""The exact values of measures that are approximate, and how far from them an approximation may be."""
+"""The exact values of measures that are approximate, computed from the events themselves."""
 
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.define.windows import Session
 from braid.measures import Measure
-from braid.measures.distinct import ApproxDistinct
+from braid.measures.bounds import bound_of
 from braid.measures.histogram import Quantile
 from braid.parity import group_columns
-from braid.tables.view_tables import bounds
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-# The stated error of a sketch is a standard one: of ten million estimates one is further off than this many of them.
-DISTINCT = 5 * 0.016
-QUANTILE = 0.01
-
-
-@dataclass(frozen=True)
-class Bound:
-    """How far a measure may be from the exact value, relative to it."""
-
-    says: str
-    relative: float
-
-
-def bound_of(measure: Measure) -> Bound | None:
-    """None for a measure that is exact."""
-    if isinstance(measure, ApproxDistinct):
-        return Bound(measure.bound(), DISTINCT)
-    return Bound(measure.bound(), QUANTILE) if isinstance(measure, Quantile) else None
+from serving_layer.accuracy.explain.copies import in_groups
 
 
 def approximate(view: View) -> dict[str, Measure]:
@@ -43,7 +21,7 @@ def exact_column(name: str) -> str:
     return f"_exact_{name}"
 
 
-def exact_values(view: View, events: "DataFrame", states: "DataFrame") -> "DataFrame | None":
+def exact_values(view: View, events: DataFrame, states: DataFrame) -> DataFrame | None:
     """A row per group with the exact values, of events that give these states; None when all measures are exact."""
     wanted = approximate(view)
     if not wanted:
@@ -53,27 +31,7 @@ def exact_values(view: View, events: "DataFrame", states: "DataFrame") -> "DataF
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
-def in_groups(view: View, events: "DataFrame", states: "DataFrame") -> "DataFrame":
-    """Events with the pane, or the session of these states, that each is in."""
-    from pyspark.sql import functions as F
-
-    from braid.states.spark_calendar import pane_start
-
-    time = F.col(view.source.event_time)
-    if not isinstance(view.window, Session):
-        return events.withColumn("pane", pane_start(time, view.window.pane, view.source.timezone))
-    names = {name: f"_of_{name}" for name in ("day", *view.keys)}
-    sessions = states.select(
-        *(F.col(name).alias(other) for name, other in names.items()), *bounds(view)
-    ).distinct()
-    same = [F.col(name).eqNullSafe(F.col(other)) for name, other in names.items()]
-    joined = events.join(sessions, on=[*same, time.between(F.col("first"), F.col("last"))], how="inner")
-    return joined.drop(*names.values())
-
-
-def _exact(events: "DataFrame", group: list[str], name: str, measure: Measure) -> "DataFrame":
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+def _exact(events: DataFrame, group: list[str], name: str, measure: Measure) -> DataFrame:
 
     value = F.col(str(measure.column))
     if isinstance(measure, Quantile):

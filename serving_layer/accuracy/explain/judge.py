@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from braid.define.view import View
+from braid.measures.bounds import Bound, bound_of
 from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
-from serving_layer.accuracy.explain.causes import (
+from serving_layer.accuracy.explain.exact import exact_column
+from serving_layer.accuracy.explain.variants import Variants
+from serving_layer.accuracy.report.values import (
     COPIES,
     DEFINITION,
     LOOKUP,
@@ -15,11 +20,6 @@ from serving_layer.accuracy.explain.causes import (
     SKETCH,
     UNEXPLAINED,
 )
-from serving_layer.accuracy.explain.exact import Bound, bound_of, exact_column
-from serving_layer.accuracy.explain.ways import Ways
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 NUMBERS = ("long", "integer", "short", "byte", "double", "float", "decimal")
 FLOATING = ("double", "float")
@@ -28,12 +28,12 @@ CAUSES = "_causes"
 
 @dataclass(frozen=True)
 class Judged:
-    """A frame with a row per group: `_served`, `_truth` and the other ways as structs, a verdict, and causes.
+    """A frame with a row per group: `_served`, `_truth` and the other variants as structs, a verdict, and causes.
 
     Each number has its errors in columns of its own: see `error_column`.
     """
 
-    frame: "DataFrame"
+    frame: DataFrame
     numbers: tuple[str, ...]
     values: tuple[str, ...]
     bounds: dict[str, Bound]
@@ -45,20 +45,20 @@ def error_column(number: str, kind: str) -> str:
 
 
 def judge(
-    served_view: View, right_view: View, ways: Ways, exact: "DataFrame | None", copies: "DataFrame | None"
+    served_view: View, right_view: View, variants: Variants, exact: DataFrame | None, copies: DataFrame | None
 ) -> Judged:
     """`copies` has how many copies of each kind each group was served with, as columns."""
     measures = shared_measures(served_view, right_view)
     values = (EVENTS_SHOWN, *measures)
     frames = {
-        "_served": presented(served_view, ways.served, measures),
-        "_truth": presented(right_view, ways.truth, measures),
-        "_streamed": presented(served_view, ways.streamed, measures),
+        "_served": presented(served_view, variants.served, measures),
+        "_truth": presented(right_view, variants.truth, measures),
+        "_streamed": presented(served_view, variants.streamed, measures),
     }
-    if ways.deployed is not None:
-        frames["_deployed"] = presented(served_view, ways.deployed, measures)
-    if ways.looked_up is not None:
-        frames["_looked_up"] = presented(served_view, ways.looked_up, measures)
+    if variants.deployed is not None:
+        frames["_deployed"] = presented(served_view, variants.deployed, measures)
+    if variants.looked_up is not None:
+        frames["_looked_up"] = presented(served_view, variants.looked_up, measures)
     types = {field.name: field.dataType.typeName() for field in frames["_served"].schema}
     bounds = {name: bound for name in measures if (bound := bound_of(served_view.measures[name])) is not None}
     judging = _Judging(served_view, values, types, bounds, tuple(frames), copies is not None)
@@ -80,11 +80,9 @@ class _Judging:
     has_copies: bool
 
     def beside(
-        self, frames: "dict[str, DataFrame]", exact: "DataFrame | None", copies: "DataFrame | None"
-    ) -> "DataFrame":
+        self, frames: dict[str, DataFrame], exact: DataFrame | None, copies: DataFrame | None
+    ) -> DataFrame:
         """One row per group, with a struct for every way that has it."""
-        from pyspark.sql import functions as F
-
         parts = [frame.withColumn("_side", F.lit(side)) for side, frame in frames.items()]
         structs = [
             F.first(F.when(F.col("_side") == side, F.struct(*self.values)), ignorenulls=True).alias(side)
@@ -104,8 +102,7 @@ class _Judging:
         whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         return whole.groupBy(*group_columns(self.view)).agg(*structs)
 
-    def judged(self, rows: "DataFrame") -> "DataFrame":
-        from pyspark.sql import functions as F
+    def judged(self, rows: DataFrame) -> DataFrame:
 
         served, truth = F.col("_served").isNotNull(), F.col("_truth").isNotNull()
         verdict = (
@@ -120,10 +117,8 @@ class _Judging:
             )
         return judged.withColumn(CAUSES, self._causes())
 
-    def _errors(self, name: str) -> "dict[str, Column]":
+    def _errors(self, name: str) -> dict[str, Column]:
         """How far what is served is from what is right. A group that one side lacks is wrong by all of it."""
-        from pyspark.sql import functions as F
-
         served = F.coalesce(F.col(f"_served.{name}"), F.lit(0))
         right = F.coalesce(
             F.col(exact_column(name)) if name in self.bounds else F.col(f"_truth.{name}"), F.lit(0)
@@ -142,11 +137,9 @@ class _Judging:
         }
 
     def _right(
-        self, name: str, relative: "Column | None" = None, off: "Column | None" = None
-    ) -> "dict[str, Column]":
+        self, name: str, relative: Column | None = None, off: Column | None = None
+    ) -> dict[str, Column]:
         """Equal; of an approximate number, within its bound of the exact one."""
-        from pyspark.sql import functions as F
-
         bound = self.bounds.get(name)
         if bound is None or relative is None or off is None:
             right = same(F.col(f"_served.{name}"), F.col(f"_truth.{name}"), self.types[name])
@@ -156,10 +149,8 @@ class _Judging:
         both = F.col("_served").isNotNull() & F.col("_truth").isNotNull()
         return {error_column(name, "right"): both & right}
 
-    def _causes(self) -> "Column":
+    def _causes(self) -> Column:
         """By evidence: whatever is not served as the log says that it should be is unexplained."""
-        from pyspark.sql import functions as F
-
         differs = F.col(VERDICT) != "equal"
         as_expected = self._same("_served", "_streamed")
         evidence: dict[str, Column] = (
@@ -184,10 +175,8 @@ class _Judging:
         found[ROUNDING] = ~differs & reduce(or_, bits, F.lit(False))
         return F.array_compact(F.array(*(F.when(shown, F.lit(cause)) for cause, shown in found.items())))
 
-    def _same(self, one: str, other: str) -> "Column":
-        """Whether two ways give a group the same numbers, or both do not have it."""
-        from pyspark.sql import functions as F
-
+    def _same(self, one: str, other: str) -> Column:
+        """Whether two variants give a group the same numbers, or both do not have it."""
         neither = F.col(one).isNull() & F.col(other).isNull()
         both = F.col(one).isNotNull() & F.col(other).isNotNull()
         equal = [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
-from serving_layer.accuracy.lateness.facts import SECOND, Clock, Facts
+from serving_layer.accuracy.lateness.event_times import SECOND, Clock, EventTimes
 
 AFTER = (0, 1, 10, 60, 600, 3_600, 86_400)
 LARGEST_KEYS = 5
@@ -12,7 +12,7 @@ LIMITS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """The share of the events of windows that had come so long after the windows' ends.
 
     `served` is the share that could be read in the view then; None where the clock is not that of arrival.
@@ -29,14 +29,14 @@ class Curve:
 
     name: str
     events: int
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
     def at(self, seconds: int) -> float:
         return next(point.share for point in self.points if point.after_seconds == seconds)
 
 
 @dataclass(frozen=True)
-class Bar:
+class LatenessBar:
     """How many events came within so long (and not sooner); None is for what came even later."""
 
     within_seconds: int | None
@@ -56,7 +56,7 @@ class Lateness:
     behind_p99_seconds: float | None
     behind_longest_seconds: float | None
     late_events: int
-    bars: tuple[Bar, ...]
+    bars: tuple[LatenessBar, ...]
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class Completeness:
     keys: tuple[Curve, ...]
 
 
-def completeness(facts: Facts) -> Completeness:
-    everything = _curves(facts, "'all'")
-    largest = _curves(facts, "key", f"ORDER BY count(*) DESC, key LIMIT {LARGEST_KEYS}")
+def completeness(times: EventTimes) -> Completeness:
+    everything = _curves(times, "'all'")
+    largest = _curves(times, "key", f"ORDER BY count(*) DESC, key LIMIT {LARGEST_KEYS}")
     return Completeness(
-        facts.clock,
+        times.clock,
         everything[0] if everything else Curve("all", 0, ()),
-        tuple(_curves(facts, "day::VARCHAR", "ORDER BY 1")),
+        tuple(_curves(times, "day::VARCHAR", "ORDER BY 1")),
         tuple(largest) if [curve.name for curve in largest] != [""] else (),
     )
 
 
-def lateness(facts: Facts, patience: timedelta) -> Lateness:
+def lateness(times: EventTimes, patience: timedelta) -> Lateness:
     """`patience` is how long the view waits before it calls a window final: what comes after that is late."""
     parts = [
         *(f"quantile_cont(came - t, {q}) / {SECOND}" for q in (0.5, 0.9, 0.99)),
@@ -89,31 +89,34 @@ def lateness(facts: Facts, patience: timedelta) -> Lateness:
         f"max(greatest(seen - t, 0)) / {SECOND}",
         f"count(*) FILTER (ends <= seen - {patience // timedelta(microseconds=1)})",
     ]
-    *numbers, late = facts.row(f"SELECT {', '.join(parts)} FROM facts")
+    *numbers, late = times.row(f"SELECT {', '.join(parts)} FROM event_times")
     names = [field.name for field in fields(Lateness) if field.name.endswith("_seconds")]
     seconds: dict[str, float | None] = dict(zip(names, numbers, strict=True))
-    return Lateness(**seconds, late_events=late or 0, bars=_bars(facts))
+    return Lateness(**seconds, late_events=late or 0, bars=_bars(times))
 
 
-def _curves(facts: Facts, by: str, rest: str = "") -> list[Curve]:
+def _curves(times: EventTimes, by: str, rest: str = "") -> list[Curve]:
     came = [f"avg((came <= ends + {after * SECOND})::INT)" for after in AFTER]
     readable = [f"avg((served <= ends + {after * SECOND})::INT)" for after in AFTER]
-    rows = facts.rows(f"SELECT {by}, count(*), {', '.join(came + readable)} FROM facts GROUP BY {by} {rest}")
+    rows = times.rows(
+        f"SELECT {by}, count(*), {', '.join(came + readable)} FROM event_times GROUP BY {by} {rest}"
+    )
     return [Curve(name, events, _points(shares)) for name, events, *shares in rows]
 
 
-def _points(shares: Sequence[float | None]) -> tuple[Point, ...]:
+def _points(shares: Sequence[float | None]) -> tuple[CurvePoint, ...]:
     came, readable = shares[: len(AFTER)], shares[len(AFTER) :]
     return tuple(
-        Point(after, share or 0.0, served) for after, share, served in zip(AFTER, came, readable, strict=True)
+        CurvePoint(after, share or 0.0, served)
+        for after, share, served in zip(AFTER, came, readable, strict=True)
     )
 
 
-def _bars(facts: Facts) -> tuple[Bar, ...]:
+def _bars(times: EventTimes) -> tuple[LatenessBar, ...]:
     def counted(what: str) -> list[int]:
         bounds = [f"count(*) FILTER ({what} <= {limit * SECOND})" for limit in LIMITS]
-        up_to = list(facts.row(f"SELECT {', '.join(bounds)}, count(*) FROM facts"))
+        up_to = list(times.row(f"SELECT {', '.join(bounds)}, count(*) FROM event_times"))
         return [high - low for low, high in zip([0, *up_to], up_to, strict=False)]
 
     came, behind = counted("came - t"), counted("greatest(seen - t, 0)")
-    return tuple(Bar(*bar) for bar in zip((*LIMITS, None), came, behind, strict=True))
+    return tuple(LatenessBar(*bar) for bar in zip((*LIMITS, None), came, behind, strict=True))

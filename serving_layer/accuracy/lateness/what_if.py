@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from braid.define.durations import format_duration
-from serving_layer.accuracy.lateness.facts import Facts
+from serving_layer.accuracy.lateness.event_times import EventTimes
 from serving_layer.accuracy.report.words import percent, rounded_up
 
 USUAL = timedelta(minutes=10)
@@ -12,7 +12,7 @@ KEPT = 0.999
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Losses:
     """How wrong a way of computing would have been: events lost and counted twice, and the windows that are off."""
 
     name: str
@@ -33,24 +33,24 @@ class Outcome:
 class WhatIf:
     """Beside each other on the same data; `advice` is the watermark that would have done."""
 
-    classic_lambda: Outcome
-    watermark: Outcome
+    classic_lambda: Losses
+    watermark: Losses
     advice: str
 
 
-def what_if(facts: Facts, usual: timedelta = USUAL) -> WhatIf:
-    dropping = watermark(facts, usual)
-    return WhatIf(classic_lambda(facts), dropping, recommendation(facts, dropping, usual))
+def what_if(times: EventTimes, usual: timedelta = USUAL) -> WhatIf:
+    dropping = watermark(times, usual)
+    return WhatIf(classic_lambda(times), dropping, recommendation(times, dropping, usual))
 
 
-def classic_lambda(facts: Facts) -> Outcome:
+def classic_lambda(times: EventTimes) -> Losses:
     """The batch has what came before midnight, the speed layer what happened after it.
 
     What happened before midnight and came after it is in neither, what came before it from a clock that is ahead is
     in both.
     """
     return _outcome(
-        facts,
+        times,
         "classic Lambda",
         "a batch of what came before midnight, and a speed layer of what happened after it",
         lost="came >= dusk",
@@ -58,10 +58,10 @@ def classic_lambda(facts: Facts) -> Outcome:
     )
 
 
-def watermark(facts: Facts, delay: timedelta) -> Outcome:
+def watermark(times: EventTimes, delay: timedelta) -> Losses:
     """A stream that closes a window when an event so much later than its end has come, and drops what comes then."""
     return _outcome(
-        facts,
+        times,
         f"a watermark of {format_duration(delay)}",
         "a stream that drops what comes after its window was closed",
         lost=f"ends <= seen - {_micros(delay)}",
@@ -69,13 +69,13 @@ def watermark(facts: Facts, delay: timedelta) -> Outcome:
     )
 
 
-def recommendation(facts: Facts, usual: Outcome, delay: timedelta) -> str:
+def recommendation(times: EventTimes, usual: Losses, delay: timedelta) -> str:
     """ "a watermark of 12 minutes would have kept 99.9 %; the usual 10 minutes would have dropped 1,204 events." """
-    if not facts.events:
+    if not times.events:
         return "There are no events to judge."
-    (needed,) = facts.row(f"SELECT quantile_disc(greatest(seen - ends, -1), {KEPT}) FROM facts")
+    (needed,) = times.row(f"SELECT quantile_disc(greatest(seen - ends, -1), {KEPT}) FROM event_times")
     enough = rounded_up(needed)
-    kept = 1 - watermark(facts, enough).share
+    kept = 1 - watermark(times, enough).share
     dropped = (
         f"would have dropped {usual.lost:,} event{'' if usual.lost == 1 else 's'} ({percent(usual.share)})"
         if usual.lost
@@ -87,17 +87,17 @@ def recommendation(facts: Facts, usual: Outcome, delay: timedelta) -> str:
     )
 
 
-def _outcome(facts: Facts, name: str, says: str, lost: str, twice: str) -> Outcome:
-    events, lost_events, counted_twice, groups, wrong, largest = facts.row(f"""
+def _outcome(times: EventTimes, name: str, says: str, lost: str, twice: str) -> Losses:
+    events, lost_events, counted_twice, groups, wrong, largest = times.row(f"""
         WITH groups AS (
             SELECT count(*) AS n, count(*) FILTER ({lost}) AS lost, count(*) FILTER ({twice}) AS twice
-            FROM facts GROUP BY grp
+            FROM event_times GROUP BY grp
         )
         SELECT coalesce(sum(n), 0)::BIGINT, coalesce(sum(lost), 0)::BIGINT, coalesce(sum(twice), 0)::BIGINT,
                count(*), count(*) FILTER (lost <> twice), coalesce(max(abs(lost - twice) / n), 0)::DOUBLE
         FROM groups
     """)
-    return Outcome(name, says, events, lost_events, counted_twice, groups, wrong, largest)
+    return Losses(name, says, events, lost_events, counted_twice, groups, wrong, largest)
 
 
 def _micros(length: timedelta) -> int:

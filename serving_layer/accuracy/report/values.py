@@ -1,4 +1,4 @@
-"""What a comparison found, as values: they are printed, drawn, stored and served."""
+"""What a comparison found, as values: causes of differences, errors of numbers, and the report in one sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,38 @@ from datetime import date, datetime
 from typing import Any, Literal
 
 from serving_layer.accuracy.lateness.curves import Completeness, Lateness
-from serving_layer.accuracy.lateness.what_if import Outcome, WhatIf
+from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
+from serving_layer.accuracy.report.words import percent
 
 Side = Literal["served", "stream alone"]
+
+BEYOND = "duplicate beyond the horizon"
+REQUEUED = "record requeued"
+WITHIN = "duplicate within the horizon"
+LOOKUP = "lookup changed"
+DEFINITION = "definition changed"
+SKETCH = "sketch error within its bound"
+ROUNDING = "float rounding"
+UNEXPLAINED = "unexplained"
+
+COPIES = (BEYOND, REQUEUED, WITHIN)
+# Numbers that differ only so are right.
+HARMLESS = (SKETCH, ROUNDING)
+
+MEANINGS = {
+    BEYOND: "the same event came again after its id was forgotten: a stream counts both, a batch one",
+    REQUEUED: "a record of the quarantine was sent again, and its event was there already",
+    WITHIN: "a copy that ingest should have dropped: its memory was lost, as with a lost checkpoint",
+    LOOKUP: "events were joined to a table as it was then, and a batch joins it as it was at the cut",
+    DEFINITION: "the definition is another than the one that is deployed: `braid plan` shows how",
+    SKETCH: "an approximate number, as near to the exact one as it promises",
+    ROUNDING: "sums of floating-point numbers differ in their last digits with the order of adding",
+    UNEXPLAINED: "nothing in the log gives this number: a defect, or a table that was tampered with",
+}
+
+SOON = 10
+# Less than this is not called near.
+MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
@@ -139,7 +168,7 @@ class Report:
     completeness: Completeness
     lateness: Lateness
     what_if: WhatIf
-    braid: Outcome
+    braid: Losses
     log: LogCounts
     notes: tuple[str, ...] = ()
     allowed: Mapping[str, float] = field(default_factory=dict)
@@ -147,3 +176,43 @@ class Report:
     @property
     def holds(self) -> bool:
         return all(one.holds for one in self.comparisons)
+
+
+def headline(report: Report) -> str:
+    """What to say when somebody asks how right the live number is: how right, how soon, and why not more."""
+    found = streamed(report)
+    return f"{_rightness(found)} {_soon(report)}"
+
+
+def streamed(report: Report) -> Comparison:
+    """What the stream alone says, where that is known: what is published was recomputed."""
+    return report.comparisons[-1]
+
+
+def _rightness(found: Comparison) -> str:
+    days = f"{len(found.days)} day{'' if len(found.days) == 1 else 's'}"
+    if found.unexplained:
+        groups = f"{found.unexplained:,} group{'' if found.unexplained == 1 else 's'}"
+        return f"{groups} of {days} cannot be explained by the log: look at the counterexample."
+    if found.equal == found.groups:
+        return f"Our live number equals a batch recompute in all {found.groups:,} groups of {days}."
+    off = found.lost + found.twice
+    reasons = " and ".join(cause.name for cause in found.causes if cause.name not in HARMLESS)
+    return (
+        f"Our live number differs from a batch recompute by {off:,} of {found.events:,} events "
+        f"({percent(off / found.events if found.events else 1.0)}), and every one of them is explained: {reasons}."
+    )
+
+
+def _soon(report: Report) -> str:
+    curve = report.completeness.all
+    if not curve.events:
+        return "There are no events yet to say how soon."
+    there = curve.at(SOON)
+    clock = " by the clock of the events themselves," if report.completeness.clock == "event time" else ""
+    when = f"Ten seconds after a window's end{clock} it"
+    if there == 1:
+        return f"{when} is complete."
+    if there < MOSTLY:
+        return f"{when} has {percent(there)} of its events: the others come late."
+    return f"{when} is within {percent(1 - there)}; what is missing are late events."

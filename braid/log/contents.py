@@ -1,0 +1,103 @@
+"""Creates the table of a log, and reads what is in it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from braid.cut import last_closed
+from braid.define.schema import quote
+from braid.errors import BraidError
+from braid.log.events import log_schema
+from braid.log.table import Log
+from braid.tables.commits import newest_commit
+from braid.tables.delta_log import Transaction
+
+PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.enableDeletionVectors": "false",
+    # A commit every second: the one that pays for a checkpoint, and the one after it, take seconds.
+    "delta.checkpointInterval": "300",
+    # Longer than any pause of a stream that is to find its place again.
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    # Readers prune by day, and days are partitions: statistics of columns would take a tenth of ingest's time.
+    "delta.dataSkippingNumIndexedCols": "0",
+}
+
+
+def exists(spark: SparkSession, log: Log) -> bool:
+
+    return bool(DeltaTable.isDeltaTable(spark, log.table))
+
+
+def read(spark: SparkSession, log: Log) -> DataFrame:
+    if not exists(spark, log):
+        raise BraidError(
+            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
+        )
+    return spark.read.format("delta").load(log.table)
+
+
+def read_commits(spark: SparkSession, log: Log, commits: Sequence[Transaction]) -> DataFrame:
+    """The rows that some commits brought, from their own files: Delta would look the whole table up first."""
+    files = [f"{log.table}/{file.path}" for commit in commits for file in commit.new]
+    # A path is meant as it is written, also where a folder's name has brackets in it.
+    reader = spark.read.option("basePath", log.table).option("__globPaths__", "false")
+    return reader.schema(log_schema(log.source)).parquet(*files)
+
+
+def create(spark: SparkSession, log: Log) -> None:
+    """Creates the table, or adds the columns that its source has gained; a changed type is refused."""
+    wanted = log_schema(log.source)
+    if not exists(spark, log):
+        table = DeltaTable.create(spark).location(log.table).addColumns(wanted).partitionedBy("day")
+        for name, value in PROPERTIES.items():
+            table = table.property(name, value)
+        table.execute()
+        return
+    present = {column.name: column.dataType for column in spark.read.format("delta").load(log.table).schema}
+    for column in wanted:
+        found = present.get(column.name, column.dataType)
+        if found != column.dataType:
+            raise BraidError(
+                f"source {log.source.name!r}: column {column.name!r} is {found.simpleString()} in the log and "
+                f"{column.dataType.simpleString()} in the definition. The log is never rewritten: keep the old type, "
+                "or give the new one another column name."
+            )
+    added = [column for column in wanted if column.name not in present]
+    if added:
+        columns = ", ".join(f"{quote(column.name)} {column.dataType.simpleString()}" for column in added)
+        spark.sql(f"alter table delta.`{log.table}` add columns ({columns})")
+
+
+def describe(spark: SparkSession, log: Log) -> dict[str, Any]:
+    """Days with their rows, epochs and the newest commit, for people who ask where the log stands."""
+
+    def moment(column: Column) -> Column:
+        return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ssXXX")
+
+    rejected = F.col("_error").isNotNull()
+    days = (
+        read(spark, log)
+        .groupBy("day")
+        .agg(
+            F.count_if(~rejected).alias("accepted"),
+            F.count_if(rejected).alias("rejected"),
+            F.countDistinct("_epoch").alias("epochs"),
+            moment(F.min("_epoch")).alias("first_epoch"),
+            moment(F.max("_epoch")).alias("last_epoch"),
+        )
+    )
+    newest = newest_commit(log.table)
+    return {
+        "source": log.source.name,
+        "table": log.table,
+        "days": [row.asDict() for row in days.orderBy("day").collect()],
+        "newest_epoch": newest.epoch.isoformat() if newest else None,
+        "last_closed_epoch": last_closed(newest.epoch, log.settings.epoch).isoformat() if newest else None,
+        "positions": newest.end if newest else {},
+        "unknown_fields": newest.unknown_fields if newest else (),
+    }
