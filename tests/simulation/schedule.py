@@ -302,7 +302,7 @@ class Run:
             self.engines.pop(name, None)
 
     def do_publish(self, slot: str, day: str, back: str) -> None:
-        if slot not in self.batches and self.world.mode == "lambda":
+        if slot not in self.batches:
             self.batches[slot] = publish(self.world, int(day), int(back))
 
     def do_batch(self, slot: str) -> None:
