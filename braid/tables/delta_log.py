@@ -142,3 +142,15 @@ def _rows(info: dict[str, Any], actions: list[dict[str, Any]]) -> int | None:
     if said is not None and int(said) > 0:
         return int(said)
     return None if any("add" in action for action in actions) else 0
+
+
+def epoch_of_value(value: str) -> datetime:
+    """How Delta writes a partition's time: with a zone or, as older writers do, without one in UTC."""
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def epoch_of_path(path: str) -> datetime:
+    """The epoch in a file's path, which is encoded once as a folder's name and once more as a URI."""
+    folder = next(part for part in path.split("/") if part.startswith("epoch="))
+    return epoch_of_value(unquote(unquote(folder)).removeprefix("epoch="))

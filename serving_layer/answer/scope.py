@@ -1,8 +1,8 @@
 """Which rows of a view's tables a question needs, by time and by keys, as conditions on files and rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.define.names import FrozenMap
-from braid.define.windows import DAY
+from braid.define.view import View
+from braid.define.windows import DAY, HOUR, AllTime, Fixed
 from braid.errors import BraidError
-from braid.states.calendar import local_day
+from braid.states.calendar import local_day, pane_start
 
 Wanted = tuple[str | None, ...]
 # Days and windows around a time must be times too, in every zone.
@@ -105,3 +106,21 @@ def _example(kind: pa.DataType) -> str:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return "2024-03-08"
     return "true or false" if pa.types.is_boolean(kind) else "42"
+
+
+def whole_days(view: View, scope: Scope) -> tuple[Scope | None, tuple[Scope, ...]]:
+    """The local days that lie wholly in a range, as one scope, and what is left of it at either side."""
+    if isinstance(view.window, AllTime) or not isinstance(view.window, Fixed):
+        return None, (scope,)
+    zone = view.source.zone
+    first = scope.since and pane_start(scope.since - timedelta.resolution, DAY, zone) + DAY + HOUR * 3
+    first = first and pane_start(first, DAY, zone)
+    last = scope.until and pane_start(scope.until, DAY, zone)
+    if first and last and last <= first:
+        return None, (scope,)
+    edges = []
+    if scope.since and first and scope.since < first:
+        edges.append(replace(scope, until=first))
+    if scope.until and last and last < scope.until:
+        edges.append(replace(scope, since=last))
+    return replace(scope, since=first, until=last), tuple(edges)

@@ -16,7 +16,8 @@ from serving_layer.http.limits import Answering
 from serving_layer.http.parameters import MOST_ROWS, Question, asked
 from serving_layer.http.problems import documented
 from serving_layer.memory.all_views import AllViews, NotDeployed
-from serving_layer.memory.view_in_memory import ViewInMemory, level_of
+from serving_layer.memory.pieces import level_of
+from serving_layer.memory.view_in_memory import ViewInMemory
 
 
 def windows_cost(now: ViewInMemory, request: Request) -> int:

@@ -2,8 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.states.arrow import INSTANT
+from braid.tables.delta_rs import Pinned
 
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 # The columns that a block's rows are ordered by: the pane, or the first event of a partial session.
@@ -196,3 +197,19 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def _micros(moment: datetime) -> int:
     return int(pa.scalar(moment, INSTANT).value)
+
+
+def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:
+    by_day: dict[date, list[str]] = {}
+    for file, day in base.files_by_day().items():
+        by_day.setdefault(day, []).append(file)
+    return {day: tuple(sorted(files)) for day, files in by_day.items()}
+
+
+def rows_by_day(base: Pinned, days: Iterable[date]) -> dict[date, int]:
+    """From the files' own footers: no row is read."""
+    found: dict[date, int] = {}
+    wanted = pc.field("day").isin(pa.array(list(days), pa.date32()))
+    for day, part in base.parts(wanted):
+        found[day] = found.get(day, 0) + part.count_rows()
+    return found

@@ -13,9 +13,9 @@ from braid.runtime.settings import Settings
 from braid.tables.delta_rs import Pinned, open_table, pin, require_table
 from braid.tables.view_tables import ViewTables
 from serving_layer.answer.reader import active_version
-from serving_layer.memory.blocks import BlockCache
+from serving_layer.memory.blocks import BlockCache, files_of
 from serving_layer.memory.changes import Move, NewCommits, rows_of
-from serving_layer.memory.view_in_memory import ViewInMemory, files_of, open_in_memory
+from serving_layer.memory.view_in_memory import ViewInMemory, open_in_memory
 
 # What a follower keeps of a base unless it is told otherwise.
 MEMORY = 1 << 30

@@ -11,35 +11,18 @@ import pyarrow.compute as pc
 from braid.define.view import View
 from braid.define.windows import (
     DAY,
-    HOUR,
-    AllTime,
     Fixed,
     Window,
 )
 from braid.deploy.store import Version
 from braid.merge.arrow import Snapshot, base_columns, beyond, tail_columns
-from braid.states import arrow
 from braid.states.arrow import INSTANT
-from braid.states.calendar import pane_start
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
-from serving_layer.answer.numbers import with_late
-from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values
-from serving_layer.memory.blocks import Block, BlockCache
+from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values, whole_days
+from serving_layer.memory.blocks import Block, BlockCache, files_of, rows_by_day
 from serving_layer.memory.old_tail import OldTail, left_in_table
-
-# So many pieces of a tail of one size become one of the next: few pieces, and none is written anew often.
-PIECES = 8
-# Days are also kept as states of these lengths, so that a long range is read from few rows.
-LEVELS = (DAY, HOUR)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows of the tail that came with some commits; PIECES of one tier make one of the next."""
-
-    tier: int
-    block: Block
+from serving_layer.memory.pieces import LEVELS, Piece, level_of, rolled, settled, tier_of
 
 
 @dataclass(frozen=True)
@@ -166,7 +149,7 @@ class ViewInMemory:
             is_old = pc.less_equal(rows["epoch"], pa.scalar(until, INSTANT))
             left.append(rows.filter(is_old))
             kept = rows.filter(pc.invert(is_old))
-            pieces += [Piece(_tier(len(kept)), Block(kept))] if len(kept) else []
+            pieces += [Piece(tier_of(len(kept)), Block(kept))] if len(kept) else []
         before = self.old or OldTail(tail, until, {})
         return replace(self, pieces=tuple(pieces), old=before.with_more(tail, until, left))
 
@@ -254,81 +237,6 @@ def open_in_memory(
         old = left_in_table(tail, mark.complete).uncovered(through)
         recent = pc.field("epoch") > pa.scalar(mark.complete, INSTANT)
     rows = beyond(tail.rows(tail_columns(version.view), recent), through)
-    pieces = (Piece(_tier(len(rows)), Block(rows)),) if len(rows) else ()
+    pieces = (Piece(tier_of(len(rows)), Block(rows)),) if len(rows) else ()
     sizes = {} if base is None else rows_by_day(base, files)
     return ViewInMemory(version, memory, tail, tail.version, pieces, mark, base, files, sizes, through, old)
-
-
-def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:
-    by_day: dict[date, list[str]] = {}
-    for file, day in base.files_by_day().items():
-        by_day.setdefault(day, []).append(file)
-    return {day: tuple(sorted(files)) for day, files in by_day.items()}
-
-
-def rows_by_day(base: Pinned, days: Iterable[date]) -> dict[date, int]:
-    """From the files' own footers: no row is read."""
-    found: dict[date, int] = {}
-    wanted = pc.field("day").isin(pa.array(list(days), pa.date32()))
-    for day, part in base.parts(wanted):
-        found[day] = found.get(day, 0) + part.count_rows()
-    return found
-
-
-def level_of(view: View, window: Window) -> timedelta | None:
-    """The longest panes that these windows can be read from, where those are longer than the view's own."""
-    if not isinstance(view.window, Fixed) or not isinstance(window, Fixed):
-        return None
-    fitting = (level for level in LEVELS if not window.every % level and level > view.window.pane)
-    return next(fitting, None)
-
-
-def rolled(view: View, states: pa.Table, level: timedelta) -> pa.Table:
-    """The same events as states of longer panes."""
-    panes = states["pane"].cast(INSTANT).combine_chunks().dictionary_encode()
-    panes = panes if isinstance(panes, pa.DictionaryArray) else panes.chunk(0)
-    starts = [pane_start(pane, level, view.source.zone) for pane in panes.dictionary.to_pylist()]
-    longer = pa.array(starts, INSTANT).take(panes.indices)
-    place = states.schema.get_field_index("pane")
-    states = states.set_column(
-        place, states.schema.field(place), longer.cast(states.schema.field(place).type)
-    )
-    return arrow.merge(with_late(view), states).select(base_columns(view))
-
-
-def settled(view: View, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """Pieces of one tier are merged into one of the next when there are enough of them."""
-    tier = pieces[-1].tier
-    alike = [piece for piece in pieces if piece.tier == tier]
-    if len(alike) < PIECES:
-        return pieces
-    others = tuple(piece for piece in pieces if piece.tier != tier)
-    rows = pa.concat_tables([piece.block.states() for piece in alike], promote_options="permissive")
-    merged = arrow.merge(with_late(view), rows, by=("epoch", "day")).select(tail_columns(view))
-    return settled(view, (*others, Piece(tier + 1, Block(merged))))
-
-
-def whole_days(view: View, scope: Scope) -> tuple[Scope | None, tuple[Scope, ...]]:
-    """The local days that lie wholly in a range, as one scope, and what is left of it at either side."""
-    if isinstance(view.window, AllTime) or not isinstance(view.window, Fixed):
-        return None, (scope,)
-    zone = view.source.zone
-    first = scope.since and pane_start(scope.since - timedelta.resolution, DAY, zone) + DAY + HOUR * 3
-    first = first and pane_start(first, DAY, zone)
-    last = scope.until and pane_start(scope.until, DAY, zone)
-    if first and last and last <= first:
-        return None, (scope,)
-    edges = []
-    if scope.since and first and scope.since < first:
-        edges.append(replace(scope, until=first))
-    if scope.until and last and last < scope.until:
-        edges.append(replace(scope, since=last))
-    return replace(scope, since=first, until=last), tuple(edges)
-
-
-def _tier(rows: int) -> int:
-    """A tail that is read at once is as large as so many commits would have made it."""
-    tier = 0
-    while rows > 1000 * PIECES**tier:
-        tier += 1
-    return tier

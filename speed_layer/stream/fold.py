@@ -6,29 +6,26 @@ would conflict. What is folded is closed, so that it is made ready beside the mi
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
-from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from braid import cut as rules
-from braid.errors import BraidError
 from braid.merge.spark import base_states, beyond
 from braid.runtime.frames import timestamp
 from braid.runtime.logging import Logger
-from braid.states import EVENTS
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
-from braid.tables.delta_log import Transaction, newest_version, transactions
+from braid.tables.delta_log import Transaction, epoch_of_path, epoch_of_value, newest_version, transactions
 from braid.tables.spark_tables import pinned, throughs
 from braid.tables.view_tables import LATE, base_columns, tail_columns
 from braid.writing import may_speak
 from speed_layer.stream.tail import TailWriter
+from speed_layer.stream.totals import NOTHING, Totals, totals, totals_by_day, unchanged
 
 logger = Logger("stream")
 
@@ -237,63 +234,9 @@ class Folding:
         return f"{table} of view {self.writer.view.name!r}"
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What a fold may not change: how many events there are, and how many of them came late."""
-
-    events: int = 0
-    late: int = 0
-
-    def __add__(self, other: "Totals") -> "Totals":
-        return Totals(self.events + other.events, self.late + other.late)
-
-    def __str__(self) -> str:
-        return f"{self.events} events, {self.late} of them late,"
-
-
-NOTHING = Totals()
-
-
-def totals_by_day(rows: DataFrame) -> dict[date, Totals]:
-    sums = rows.groupBy("day").agg(F.sum(EVENTS.state_name).alias("events"), F.sum(LATE).alias("late"))
-    return {row.day: Totals(row.events, row.late) for row in sums.collect()}
-
-
-def totals(rows: DataFrame) -> Totals:
-    return sum(totals_by_day(rows).values(), NOTHING)
-
-
-@contextmanager
-def unchanged(name: str, before: Totals, folded: DataFrame) -> Iterator[DataFrame]:
-    """Lets folded states be written only if they hold as many events as the rows that they replace."""
-    # Counted before they are committed, and made only once.
-    folded.persist()
-    try:
-        if (after := totals(folded)) != before:
-            raise BraidError(
-                f"a fold of the {name} would change it from {before} to {after}: nothing was written. Report this; "
-                "`braid kappa replay` builds the view anew from the log."
-            )
-        yield folded
-    finally:
-        folded.unpersist()
-
-
 def among(column: str, literals: Iterable[str]) -> str:
     return f"{column} in ({', '.join(literals)})"
 
 
 def as_utc(micros: int) -> datetime:
     return datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
-
-
-def epoch_of_value(value: str) -> datetime:
-    """How Delta writes a partition's time: with a zone or, as older writers do, without one in UTC."""
-    moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def epoch_of_path(path: str) -> datetime:
-    """The epoch in a file's path, which is encoded once as a folder's name and once more as a URI."""
-    folder = next(part for part in path.split("/") if part.startswith("epoch="))
-    return epoch_of_value(unquote(unquote(folder)).removeprefix("epoch="))

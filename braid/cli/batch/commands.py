@@ -1,14 +1,13 @@
 """`braid batch …`: which days are to be computed, computing them, and the gates that may hold them."""
 
-import json as jsons
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
+from braid.cli.batch import for_airflow
 from braid.cli.batch.board import board_rows, day_as_dict, print_board, print_gates, show_results
 from braid.cli.options import (
     Cut,
@@ -23,16 +22,12 @@ from braid.cli.options import (
     progress,
     short,
 )
-from braid.cli.output import Json, console, failed, print_error, print_json, print_table
-from braid.define.view import View
-from braid.errors import CheckFailed, NotYet
+from braid.cli.output import Json, console, failed, print_json, print_table
+from braid.errors import CheckFailed
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days, PlannedDay
-
-# Airflow's sensors take this exit code for "not yet, ask again".
-ASK_AGAIN = 99
 
 batch = typer.Typer(
     no_args_is_help=True, help="Recompute days from the log, audit them, and publish them into the base."
@@ -40,6 +35,7 @@ batch = typer.Typer(
 
 
 def register(app: typer.Typer) -> None:
+    for_airflow.register(batch)
     app.add_typer(batch, name="batch")
 
 
@@ -196,65 +192,6 @@ def board(view: Views = None, first: First = None, last: Last = None, json: Json
 
 
 @batch.command()
-def cut(
-    day: Day = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="Pin it: the cut that is given first to this name is kept.")
-    ] = None,
-) -> None:
-    """Print the last epoch that is closed in the logs of all lambda views, on one line.
-
-    With --day, exit code 99 while the end of the day is not closed: a scheduler asks again. With --run, the first
-    answer is recorded under that name and given ever after, to all tasks and retries of a run.
-
-    Example: `braid batch cut --day 2026-03-01 --run daily`
-    """
-    print(_common_cut(current_settings(), lambda_views(current_settings(), None), run, day).isoformat())
-
-
-@batch.command()
-def chunks(
-    first: Annotated[str, typer.Option("--from", help="The first day of the range.")],
-    last: Annotated[str, typer.Option("--to", help="The last day, which is in it.")],
-    view: Views = None,
-    days: Annotated[
-        int | None, typer.Option("--days", min=1, help="At most so many days in a portion.")
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", help="Pin the cut: the one that is given first to this name is kept."),
-    ] = None,
-) -> None:
-    """Print the portions in which a range of days is best computed, as JSON on one line, each with the cut.
-
-    A portion has as many days as have up to some million events; one run of `braid batch run` computes it.
-
-    Example: `braid batch chunks --from 2024-01-01 --to 2026-03-01`
-    """
-    from batch_layer.tasks import ranges
-
-    settings = current_settings()
-    chosen = lambda_views(settings, view)
-    cut = _common_cut(settings, chosen, run)
-    found = ranges(settings, chosen, asked_days(None, first, last), cut, days)
-    names = " ".join(view or ())
-    print(
-        jsons.dumps(
-            [
-                {"FROM": str(begin), "TO": str(end), "CUT": cut.isoformat(), "VIEWS": names}
-                for begin, end in found
-            ]
-        )
-    )
-
-
-@batch.command()
-def views() -> None:
-    """Print the names of the views that the batch layer computes, as JSON on one line."""
-    print(jsons.dumps([view.name for view in lambda_views(current_settings(), None)]))
-
-
-@batch.command()
 def docs() -> None:
     """Build the gates' Data Docs, a static site, and print where it is."""
     from batch_layer.gates.data_docs import build
@@ -269,24 +206,6 @@ def _planned(
 
     sources = planning.plan(settings, lambda_views(settings, wanted), days, moment(cut))
     return [day for source in sources for day in source.days]
-
-
-def _common_cut(
-    settings: Settings, views: Sequence[View], run: str | None, day: str | None = None
-) -> datetime:
-    """The cut that a run was given first, or the last one that is closed in all logs of the views."""
-    from batch_layer.cuts import closed_in_all, cut_after, pinned
-
-    sources = list({view.source.name: view.source for view in views}.values())
-    known = pinned(settings, run, None) if run is not None else None
-    if known is not None:
-        return known
-    try:
-        found = cut_after(settings, sources, a_day(day)) if day else closed_in_all(settings, sources)
-    except NotYet as wait:
-        print_error(str(wait))
-        raise typer.Exit(ASK_AGAIN) from None
-    return found if run is None else pinned(settings, run, found) or found
 
 
 def _spark(settings: Settings) -> Any:
