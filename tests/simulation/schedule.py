@@ -72,6 +72,8 @@ LOSSES = {
     "lose log": 0.15,
     "old checkpoint": 0.3,
 }
+# Where two engines may run at once, they come and go.
+TWINS = {"twin follow": 16, "stop 1": 2, "kill twin": 2, "idle nights": 1}
 # So many steps of a process in a row, mostly.
 IN_A_ROW = (1, 1, 2, 3, 6)
 
@@ -95,6 +97,8 @@ def of_seed(seed: int, length: int = 400) -> Schedule:
     kinds = PROCESSES | OUTSIDE
     if chance.random() < 0.6:
         kinds = kinds | ROUGH | (LOSSES if chance.random() < 0.5 else {})
+    if strict:
+        kinds = kinds | TWINS
     habits = [weight * chance.choice((0.1, 1, 1, 3)) for weight in kinds.values()]
     steps: list[str] = []
     for step in chance.choices(list(kinds), habits, k=length):
