@@ -25,13 +25,8 @@ from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, newest_version, transactions
-from braid.tables.view_tables import (
-    LATE,
-    base_columns,
-    pinned,
-    tail_columns,
-    throughs,
-)
+from braid.tables.spark_tables import pinned, throughs
+from braid.tables.view_tables import LATE, base_columns, tail_columns
 from braid.writing import may_speak
 from speed_layer.stream.tail import TailWriter
 

@@ -14,7 +14,7 @@ from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
 from braid.states.finality import watermark
-from braid.tables import view_tables
+from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
 from braid.tables.view_tables import ViewTables
@@ -200,7 +200,7 @@ class StreamJob(Job):
         if newest_version(self.tables.tail) is None:
             newest = newest_commit(self.log.table)
             cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
-            view_tables.create(self.spark, self.tables, self.view, cut)
+            spark_tables.create(self.spark, self.tables, self.view, cut)
 
     def _read(self, taken: "recovery.Takeover | None") -> DataFrame:
         reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)

@@ -31,14 +31,8 @@ from braid.tables.commits import (
     newest_tail_commit,
 )
 from braid.tables.delta_log import Transaction, newest_version, transaction
-from braid.tables.view_tables import (
-    LATE,
-    ViewTables,
-    bounds,
-    refuse_second_tail,
-    replay_cut,
-    tail_columns,
-)
+from braid.tables.spark_tables import refuse_second_tail, replay_cut
+from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
 from braid.writing import Batch, decide, is_same_table, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
