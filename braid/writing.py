@@ -86,6 +86,15 @@ def newest_word(found: Any | None, kept: Any | None) -> Any | None:
     return found if found is not None else kept
 
 
+def may_keep(is_fenced: bool, in_doubt: bool) -> bool:
+    """Whether a writer that rests may keep what it said last beside its table, where no clean-up of commits finds it.
+
+    Not where another one may be writing: what it commits is newer, and is cleaned up one day. Then there is no word,
+    and a recovery is computed from the rows.
+    """
+    return not is_fenced and may_speak(in_doubt)
+
+
 def is_same_table(known: str | None, present: str | None) -> bool:
     """Whether a table is still the one that was read before; one that does not say who it is, is."""
     return known is None or present is None or known == present

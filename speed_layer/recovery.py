@@ -186,5 +186,6 @@ def keep_word(
 ) -> None:
     """Before others commit to a table whose writer does not run: its own commits are cleaned up one day."""
     with only_undriven(settings, job) as alone:
-        if alone and (last := newest(table)) is not None:
+        is_free = alone and writing.may_keep(settings.is_fenced, in_doubt=False)
+        if is_free and (last := newest(table)) is not None:
             keep(table, last)

@@ -15,6 +15,7 @@ from braid.runtime.settings import Settings
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, TailCommit, described, keep
 from braid.tables.conditional import CONFLICT
+from braid.writing import may_keep
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
 
 # The id under which all that a log's or a tail's writer commits is counted.
@@ -88,7 +89,7 @@ class BatchWriter(ABC):
     def rest(self) -> None:
         """Keeps what was said last where no clean-up of commits finds it: nobody writes until the next start."""
         with self.lock:
-            if self.word is not None and not self.in_doubt:
+            if self.word is not None and may_keep(self.turn is not None, self.in_doubt):
                 keep(self.table, self.word)
 
     def take_turn(self, settings: Settings) -> None:

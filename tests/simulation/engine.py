@@ -76,7 +76,8 @@ class Engine:
         assert version.tail is not None
         assert version.base is not None
         self.tail, self.base, self.log = version.tail, version.base, world.log
-        self.last = writing.newest_word(self.tail.said_back(Mark), self.tail.kept)
+        found = self.tail.said_back(Mark)
+        self.last = writing.newest_word(found, self.tail.note)
         self.replay_cut = fixed_cut(self)
         self._refuse()
         self.fence = self.tail.counts[-1].get(TAIL, 0)
@@ -86,7 +87,15 @@ class Engine:
         covered = throughs(self.base.files[-1]).values()
         self.base_through = max(covered, default=None)
         self.covers = self.collected = None
+        if self.last is not None and found is None:
+            yield from self._say(Saving(self.tail, self.last, **self._turn(self.last)), {}, self.last)
+        self.tail.note = None
         self.started = True
+
+    def rest(self) -> None:
+        """A stop between two batches: what was said last is kept."""
+        if self.started and writing.may_keep(self.world.strict, self.in_doubt):
+            self.tail.note = self.last
 
     def _refuse(self) -> None:
         version, last, checkpoint = self.version, self.last, self.version.checkpoint
@@ -371,7 +380,7 @@ def recover(world: World, version: Version) -> None:
     """`braid recover VIEW --yes`: a new checkpoint that begins where the tail ends."""
     if version.tail is None:
         return
-    last = writing.newest_word(version.tail.said_back(Mark), version.tail.kept)
+    last = writing.newest_word(version.tail.said_back(Mark), version.tail.note)
     if last is not None and last.position.is_between_commits:
         version.replaces = last.query
         version.checkpoint = None

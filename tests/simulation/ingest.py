@@ -25,6 +25,12 @@ class Ingest:
             start = world.replaces[1] if world.replaces else 0
             world.checkpoint = Checkpoint(world.name("query"), start)
         checkpoint = world.checkpoint
+        if self.last is not None and self.log.said_back(Commit) is None:
+            # What was kept while nobody wrote is in a commit again, before it is kept no more.
+            saving = Saving(self.log, self.last)
+            yield
+            world.save(saving, {}, keep=self.last)
+        self.log.note = None
         while not self.stopping:
             yield
             number = checkpoint.finished
@@ -42,6 +48,8 @@ class Ingest:
             if epoch is not None:
                 yield from self._write(epoch, last.batch, range(0), beat=True)
             world.all_is_closed(self.last.epoch)
+            if writing.may_keep(False, False):
+                self.log.note = self.last
 
     def _batch(self, checkpoint: Checkpoint, number: int) -> Steps:
         before = checkpoint.plans[number - 1] if number else checkpoint.start
@@ -97,7 +105,7 @@ class Ingest:
 def word(world: World) -> Commit | None:
     """What ingest said last."""
     assert world.log is not None
-    return writing.newest_word(world.log.said_back(Commit), world.log.kept)
+    return writing.newest_word(world.log.said_back(Commit), world.log.note)
 
 
 def recover(world: World) -> None:

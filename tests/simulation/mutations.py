@@ -273,6 +273,11 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "what is kept of a writer is not older than its commits",
+        "it is kept where two engines may run",
+        ((writing, "may_keep", lambda is_fenced, in_doubt: not in_doubt),),
+    ),
+    Mutation(
         "two engines do not write at once",
         "only batches are numbered, by their query",
         (

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from braid import writing
+from braid.tables.commits import Commit
 from tests.simulation import engine, ingest
 from tests.simulation.batch import publish
 from tests.simulation.engine import Engine
@@ -43,6 +45,7 @@ OUTSIDE = {
 }
 ROUGH = {
     "stop ingest": 1,
+    "stop 1": 1,
     "kill ingest": 1,
     "kill 1": 1.5,
     "kill 2": 0.4,
@@ -51,7 +54,7 @@ ROUGH = {
     "fail after": 1,
     "maintain log": 0.7,
     "maintain tail": 0.7,
-    "idle nights": 0.2,
+    "idle nights": 0.4,
     "jump forward": 0.5,
     "jump back": 0.8,
     "replay": 0.5,
@@ -69,6 +72,8 @@ LOSSES = {
     "lose log": 0.15,
     "old checkpoint": 0.3,
 }
+# Where two engines may run at once, they come and go.
+TWINS = {"twin follow": 16, "stop 1": 2, "kill twin": 2, "idle nights": 1}
 # So many steps of a process in a row, mostly.
 IN_A_ROW = (1, 1, 2, 3, 6)
 
@@ -92,6 +97,8 @@ def of_seed(seed: int, length: int = 400) -> Schedule:
     kinds = PROCESSES | OUTSIDE
     if chance.random() < 0.6:
         kinds = kinds | ROUGH | (LOSSES if chance.random() < 0.5 else {})
+    if strict:
+        kinds = kinds | TWINS
     habits = [weight * chance.choice((0.1, 1, 1, 3)) for weight in kinds.values()]
     steps: list[str] = []
     for step in chance.choices(list(kinds), habits, k=length):
@@ -158,8 +165,21 @@ class Run:
         for _ in range(6):
             self.world.elapsed += 3
             self.world.clock += 3
+            self._keep_words()
             self.do_maintain("log")
             self.do_maintain("tail")
+
+    def _keep_words(self) -> None:
+        """Before others commit to a table whose writer does not run."""
+        world = self.world
+        if not writing.may_keep(world.strict, False):
+            return
+        if self.ingest is None and world.log is not None:
+            world.log.note = writing.newest_word(world.log.said_back(Commit), world.log.note)
+        driven = {one.version.number for one in self.engines.values()}
+        for version in world.versions.values():
+            if version.tail is not None and (version.number not in driven or world.strict):
+                version.tail.note = writing.newest_word(version.tail.said_back(Mark), version.tail.note)
 
     def do_optimize(self, which: str) -> None:
         for table in self._tables(which):
@@ -262,8 +282,11 @@ class Run:
             self.ingest = Ingest(self.world)
         self.ingest = self.ingest if self._alive(self.ingest.steps) else None
 
-    def do_stop(self, _: str) -> None:
-        if self.ingest is not None:
+    def do_stop(self, what: str) -> None:
+        if what != "ingest":
+            if what in self.engines and self.engines[what].holds is None:
+                self.engines.pop(what).rest()
+        elif self.ingest is not None:
             self.ingest.stopping = True
 
     def do_kill(self, what: str) -> None:

@@ -44,7 +44,9 @@ class Table:
         self.files: list[dict[int, File]] = [{}]
         self.counts: list[dict[str, int]] = [{}]
         self.commits: list[Done | None] = [Done(0, None, (), (), True, None, 0)]
-        # What writers leave in the table itself, at every version: it is part of every checkpoint.
+        # What a writer keeps beside the table while it rests: no clean-up finds it.
+        self.note: Any = None
+        # What its writer has said up to each version, for those who judge.
         self.keeps: list[Any] = [None]
         self.made = 0
         self._cleaned = 0
