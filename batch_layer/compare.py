@@ -1,15 +1,15 @@
-"""What is served of published days against the truth at the same cut: the proof of a publish."""
+"""What is served of published days against the truth at the same cuts: the proof of a publish."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
 
 from pyspark.sql import SparkSession
 
 from batch_layer.plan import ALL, Days, plan
+from batch_layer.tasks import view_days
 from braid.compare import with_truth
 from braid.define.view import View
-from braid.deploy import store as deployment
 from braid.parity import Parity
 from braid.runtime.settings import Settings
 
@@ -21,13 +21,12 @@ def compare(
     days: Days = ALL,
     cut: datetime | None = None,
 ) -> list[Parity]:
-    """For each view and cut that its published days have, whether what is served up to it is what the log gives."""
+    """For each view, whether what is served of its published days is what the log gives, of each up to its cut."""
     found = []
     for source in plan(settings, views, days, cut):
-        published = [day for day in source.days if day.through is not None]
-        published.sort(key=lambda day: (day.view, day.through or day.cut))
-        for (name, through), group in groupby(published, key=lambda day: (day.view, day.through or day.cut)):
-            active = deployment.load(settings, name).active
-            assert active is not None
-            found.append(with_truth(spark, settings, active, through, [day.day for day in group]))
+        published = {(day.view, day.day): day.through for day in source.days if day.through is not None}
+        for of_view in view_days(settings, [day for day in source.days if (day.view, day.day) in published]):
+            covered = {day: published[of_view.view.name, day] for day in of_view.cuts}
+            for part in replace(of_view, cuts=covered).by_lookups():
+                found.append(with_truth(spark, settings, part.version, part.latest, part.cuts))
     return found

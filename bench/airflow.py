@@ -1,7 +1,8 @@
-"""What Airflow adds to a command: `python -m bench.airflow [--days N]`.
+"""What a day costs under Airflow, and what of it is Airflow's: `python -m bench.airflow [--days N] [--events N]`.
 
 A backfill of `daily_batch` with a program that does nothing and takes no time. What a task takes then is Airflow's: its
-own process, its talk with the API, and the pause until the scheduler starts the next one.
+own process, its talk with the API, and the pause until the scheduler starts the next one. Then the same days of three
+views with Braid itself, and a standby: what it takes beyond the same number of empty tasks is the work.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bench.backfill import alone
+from bench.shared import three_views
 from bench.shared.common import ResultRow, arguments, free_port, percentile, scratch_folder, show
 from infra.airflow import service as local
 from infra.airflow.api import Api
@@ -29,21 +32,33 @@ case "$1 $2" in
 esac
 """
 PATIENCE = 1800.0
+WANTED_BEYOND = 15.0
 
 
 @contextmanager
-def own_airflow(folder: Path) -> Iterator[Api]:
-    """An Airflow whose tasks do nothing."""
-    program = folder / "nothing"
-    program.write_text(NOTHING)
-    program.chmod(0o700)
-    airflow = LocalAirflow(folder / "home" / "airflow")
+def own_airflow(folder: Path, variables: dict[str, str]) -> Iterator[Api]:
+    airflow = LocalAirflow(folder / "airflow")
     try:
-        environment = os.environ | {"BRAID": str(program)}
+        environment = os.environ | variables
         local.start(airflow, dags=DAGS, port=free_port(), environment=environment, say=print)
         yield Api(airflow)
     finally:
         local.stop(airflow)
+
+
+def nothing(folder: Path) -> dict[str, str]:
+    """Tasks that do nothing."""
+    program = folder / "nothing"
+    program.write_text(NOTHING)
+    program.chmod(0o700)
+    return {"BRAID": str(program), "BRAID_HOME": str(folder / "empty")}
+
+
+def braid(folder: Path, days: int, events: int) -> dict[str, str]:
+    """Tasks that are Braid's, over a log that is there."""
+    alone(folder / "home", f"make {days} {events}")
+    definitions = str(Path(three_views.__file__).resolve())
+    return {"BRAID_HOME": str(folder / "home"), "BRAID_DEFINITIONS": definitions}
 
 
 def backfill(api: Api, days: int) -> list[dict[str, Any]]:
@@ -73,9 +88,16 @@ def tasks(api: Api, run: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda task: str(task["start_date"]))
 
 
-def measure(days: int) -> dict[str, Any]:
-    with scratch_folder() as folder, own_airflow(folder) as api:
-        done = backfill(api, days)
+def measure(days: int, events: int) -> dict[str, Any]:
+    with scratch_folder() as folder:
+        found = {}
+        for name, variables in (("nothing", nothing(folder)), ("braid", braid(folder, days, events))):
+            with own_airflow(folder / name, variables) as api:
+                found[name] = counted(backfill(api, days), days)
+    return {"days": days, "events": events, **found}
+
+
+def counted(done: list[dict[str, Any]], days: int) -> dict[str, Any]:
     lengths = [float(task["duration"]) for task in done]
     pauses = [
         (moment(after["start_date"]) - moment(before["end_date"])).total_seconds()
@@ -83,7 +105,7 @@ def measure(days: int) -> dict[str, Any]:
         if before["dag_run_id"] == after["dag_run_id"]
     ]
     a_day = sum(lengths) / days + sum(pauses) / days
-    return {"days": days, "tasks": len(done), "task": lengths, "pause": pauses, "day": a_day}
+    return {"tasks": len(done), "task": lengths, "pause": pauses, "day": a_day}
 
 
 def moment(text: str) -> datetime:
@@ -94,20 +116,25 @@ def rows(result: dict[str, Any]) -> list[ResultRow]:
     def spread(values: list[float]) -> str:
         return f"{statistics.median(values):.1f} s (95 %: {percentile(values, 0.95):.1f} s)"
 
+    empty, full, per_day = result["nothing"], result["braid"], result["nothing"]["tasks"] // result["days"]
+    beyond = full["day"] - empty["day"]
     return [
-        ResultRow("a task that does nothing, from start to end", spread(result["task"])),
-        ResultRow("from the end of a task to the start of the next", spread(result["pause"])),
-        ResultRow(f"a day of {result['tasks'] // result['days']} tasks", f"{result['day']:.0f} s"),
+        ResultRow("a task that does nothing, from start to end", spread(empty["task"])),
+        ResultRow("from the end of a task to the start of the next", spread(empty["pause"])),
+        ResultRow(f"a day of {per_day} empty tasks", f"{empty['day']:.1f} s"),
+        ResultRow(f"a day of {result['events']:,} events, three views", f"{full['day']:.1f} s"),
+        ResultRow("  beyond that of empty tasks", f"{beyond:.1f} s", wanted=f"<= {WANTED_BEYOND:.0f} s"),
     ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=3, help="of the backfill")
+    parser.add_argument("--events", type=int, default=6_500, help="of a day")
 
 
 def main() -> None:
     options = arguments(__doc__, add_arguments)
-    found = measure(options.days)
+    found = measure(options.days, options.events)
     show("what Airflow adds", rows(found), found, options.json)
 
 

@@ -22,37 +22,28 @@ from pyspark.sql import functions as F
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.batch import WITH_IDS
 from bench.shared.common import ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
 from bench.shared.made_log import START, MadeLog
-from braid import View, count, session, sliding, sum_, tumbling
+from bench.shared.three_views import VIEWS, requests
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 
-MEASURES = {"hits": count(), "bytes": sum_("bytes")}
-VIEWS = (
-    View(name="by_page", source=WITH_IDS, keys=("url",), window=tumbling("1 hour"), measures=MEASURES),
-    View(name="visits", source=WITH_IDS, keys=("host",), window=session(gap="30 minutes"), measures=MEASURES),
-    View(
-        name="by_status", source=WITH_IDS, keys=("status",), window=sliding("1 hour", every="15 minutes"),
-        measures=MEASURES,
-    ),
-)  # fmt: skip
 WANTED_OF_PLAIN, WANTED_OF_A_DAY = 2.0, 1.3
 FIRST = START.date()
 
 
 def make_log(spark: SparkSession, settings: Settings, days: int, events: int) -> None:
-    made = MadeLog(spark, Log(WITH_IDS, settings))
+    made = MadeLog(spark, Log(requests, settings))
     made.create()
     made.commit(0, days * events, 0, timedelta(0), timedelta(days=days) - timedelta(minutes=10))
-    made.close(2)
+    # As if it had been ingested when its last day was over: a scheduler waits for a day's end.
+    made.close(int(timedelta(days=days) / settings.epoch) + 1)
 
 
 def plain(spark: SparkSession, settings: Settings, folder: str) -> None:
     """The job that one would write by hand."""
-    rows = spark.read.format("delta").load(Log(WITH_IDS, settings).table).where("_error is null")
+    rows = spark.read.format("delta").load(Log(requests, settings).table).where("_error is null")
     order = Over.partitionBy("day", "id").orderBy("_epoch", "_partition", "_offset")
     events = rows.withColumn("_copy", F.row_number().over(order)).where("_copy = 1").persist()
     numbers = (F.count(F.lit(1)).alias("hits"), F.sum("bytes").alias("bytes"))

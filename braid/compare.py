@@ -1,6 +1,6 @@
 """Compares a version of a view, at one cut, with the truth of its log or with another version."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -14,7 +14,7 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.merge.spark import served_states
 from braid.parity import Parity, compare_states
-from braid.recompute import accepted_rows, recompute, truth
+from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit, described
 from braid.tables.spark_tables import pinned, throughs
@@ -26,12 +26,15 @@ def with_truth(
     settings: Settings,
     version: Version,
     cut: datetime,
-    days: Sequence[date] | None = None,
+    days: Sequence[date] | Mapping[date, datetime] | None = None,
 ) -> Parity:
-    """What is served of a version, of all its days or of some, against the log alone."""
+    """What is served of a version, of all its days or of some, against the log alone; of days with cuts up to those."""
     view, since = version.view, version.from_day if days is None else None
     parity = Parity(view.name, version.number, "a batch recompute of the log", cut)
-    mine = states_of(spark, settings, version, cut, days).persist()
+    if isinstance(days, Mapping):
+        mine = served_states(spark, view, _tables(settings, version), days).persist()
+    else:
+        mine = states_of(spark, settings, version, cut, days).persist()
     try:
         right = truth(spark, settings, view, cut, days, since)
         found = compare_states(parity, view, mine, view, right)
@@ -39,6 +42,7 @@ def with_truth(
             return found
         # Every row of the log, and lookups as they are now: what a stream that reads it from the beginning makes of it.
         rows = accepted_rows(spark, Log(view.source, settings), cut, days, since)
+        rows = upto(rows, days) if isinstance(days, Mapping) else rows
         streamed = recompute(view, rows, LookupTables(spark, settings)).states
         return replace(found, as_streamed=compare_states(parity, view, mine, view, streamed).holds)
     finally:

@@ -36,13 +36,15 @@ def truth(
     settings: Settings,
     view: View,
     cut: datetime | None = None,
-    days: Iterable[date] | None = None,
+    days: Iterable[date] | Mapping[date, datetime] | None = None,
     from_day: date | None = None,
 ) -> DataFrame:
-    """The states that a view should have, up to a cut, of all its days or of some."""
+    """The states that a view should have, up to a cut, of all its days or of some; of days with cuts up to those."""
     rows = accepted_rows(spark, Log(view.source, settings), cut, days, from_day)
-    firsts = first_copies(rows, view.source)
-    return recompute(view, firsts, LookupTables(spark, settings, cut)).states
+    firsts, lookups = first_copies(rows, view.source), LookupTables(spark, settings, cut)
+    if isinstance(days, Mapping):
+        return recompute_days(view, firsts, lookups, days).states
+    return recompute(view, firsts, lookups).states
 
 
 def day_rows(spark: SparkSession, log: Log, days: Iterable[date], cut: datetime) -> DataFrame:

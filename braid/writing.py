@@ -73,12 +73,12 @@ def is_lost(has_word: bool, has_rows: bool, finished: bool) -> bool:
     return not has_word and (has_rows or finished)
 
 
-def may_begin(is_new: bool, through: Iterable[datetime], replay_cut: datetime | None) -> bool:
-    """Whether a stream may fill an empty tail: not beside a base that was made from another one.
+def may_begin(through: Iterable[datetime], replay_cut: datetime | None) -> bool:
+    """Whether a stream may begin to fill a tail, given what its base covers: not beside one that another tail made.
 
     History is stored under the replay's cut. A day whose base ends before that cut would be counted twice.
     """
-    return not is_new or all(replay_cut is not None and replay_cut <= covered for covered in through)
+    return all(replay_cut is not None and replay_cut <= covered for covered in through)
 
 
 def newest_word(found: Any | None, kept: Any | None) -> Any | None:

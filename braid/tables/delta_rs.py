@@ -12,6 +12,7 @@ from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
 from pyarrow.fs import FileType
 
+from braid.cut import brings_rows
 from braid.deploy.store import Version
 from braid.errors import NotYet
 from braid.runtime import object_store
@@ -181,7 +182,8 @@ def parse_commit(text: str) -> Logged:
     """A file of a tail's log. Rows that are only written anew (`dataChange` false, a fold) are not new rows."""
     commit = parse(0, text)
     mark = TailCommit.from_json(commit.metadata)
-    return Logged(mark, () if mark is None or mark.fold else commit.new)
+    is_news = brings_rows(mark is not None, mark is not None and mark.fold, bool(commit.new))
+    return Logged(mark, commit.new if is_news else ())
 
 
 def _keys(fragment: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def replay_cut(tables: ViewTables) -> datetime | None:
 def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
     """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
     covered = delta_rs.throughs(tables.base)
-    if not may_begin(True, covered.values(), replay_cut):
+    if not may_begin(covered.values(), replay_cut):
         raise BraidError(
             f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
             f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "

@@ -16,9 +16,10 @@ from fastapi.staticfiles import StaticFiles
 
 from braid.define.codec import braid_version
 from serving_layer.http import problems
-from serving_layer.http.access import Access, is_loopback, require_token_beyond_loopback
+from serving_layer.http.access import Access, is_loopback, require_token
 from serving_layer.http.limits import Answering, Limits, OpenStreams
 from serving_layer.http.metrics import ServerMetrics
+from serving_layer.http.problems import Refused
 from serving_layer.http.routes_live import add_live
 from serving_layer.http.routes_running import OtherLayers, add_running
 from serving_layer.http.routes_views import add_views
@@ -40,7 +41,7 @@ def create_app(
     token: str = "",
 ) -> FastAPI:
     """The application. The views are started and stopped with it."""
-    require_token_beyond_loopback(host, token)
+    require_token(host, token)
     others = others or OtherLayers()
     metrics = ServerMetrics(views, others.processes)
     limits = limits or Limits()
@@ -94,9 +95,15 @@ def _add_pages(app: FastAPI, data_docs: Path | None) -> None:
         app.add_route(f"/assets/{name}", partial(_packaged, path), include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=PAGE), name="assets")
     if data_docs is not None:
-        app.mount(
-            "/data-docs", StaticFiles(directory=data_docs, html=True, check_dir=False), name="data-docs"
-        )
+        app.mount("/data-docs", DataDocs(directory=data_docs, html=True, check_dir=False), name="data-docs")
+
+
+class DataDocs(StaticFiles):
+    """The pages of quality gates, which are there after the first audit."""
+
+    async def check_config(self) -> None:
+        if not Path(str(self.directory)).is_dir():
+            raise Refused(404, "no day has been audited yet: `braid batch run` writes these pages.")
 
 
 async def _packaged(path: Path, _: HttpRequest) -> FileResponse:

@@ -8,7 +8,6 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from braid.errors import BraidError
-from braid.runtime.logging import Logger
 from serving_layer.answer.request import RequestError
 from serving_layer.memory.all_views import NotDeployed, UnknownView
 
@@ -36,8 +35,6 @@ TITLES = {
     500: "Braid has a defect",
     503: "Not now",
 }
-
-log = Logger("serve")
 
 
 class Refused(Exception):
@@ -90,8 +87,3 @@ def install(app: FastAPI) -> None:
         if isinstance(error, UnknownView):
             return problem(404, str(error), "view")
         return problem(503 if isinstance(error, NotDeployed) else 400, str(error))
-
-    @app.exception_handler(Exception)
-    async def defect(request: Request, error: Exception) -> JSONResponse:
-        log.error("a question failed", path=request.url.path, error=repr(error))
-        return problem(500, "the server's log says more; the other answers are not affected.")

@@ -130,6 +130,7 @@ def _ending(now: ViewInMemory, after: datetime | None, until: datetime) -> Itera
     """Partial sessions whose last event is in (after, until]; each lies within one day."""
     blocks = [piece.block for piece in now.pieces]
     blocks += [now.block(day) for day in now.days(Scope(after, until))]
+    blocks += [now.old_block(day) for day in now.old_days(Scope(after, until))]
     return [_ended_in(block.states(), after, until) for block in blocks]
 
 

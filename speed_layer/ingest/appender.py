@@ -15,7 +15,7 @@ from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, epoch_of, newest_commit, next_epoch
-from braid.writing import Batch, beat_due
+from braid.writing import Batch, beat_due, closing_epoch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 
@@ -95,7 +95,7 @@ class Appender(BatchWriter):
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None or self.in_doubt or self._is_being_counted(self.last):
+            if self.last is None or not may_speak(self.in_doubt) or self._is_being_counted(self.last):
                 return False
             length, present = self.log.settings.epoch, epoch_of(self.clock(), self.log.settings.epoch)
             epoch = beat_due(self.last.epoch, present, self.last.beat, self._waited(), length)
@@ -107,8 +107,10 @@ class Appender(BatchWriter):
     def close_epoch(self) -> None:
         """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
         with self.lock:
-            if self.last is not None and not self.last.beat and not self.in_doubt:
-                epoch = self.last.epoch + self.log.settings.epoch
+            if self.last is None or not may_speak(self.in_doubt):
+                return
+            epoch = closing_epoch(self.last.epoch, self.last.beat, self.log.settings.epoch)
+            if epoch is not None:
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
 
     @property

@@ -27,7 +27,7 @@ from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commi
 from braid.tables.delta_log import Transaction, transaction
 from braid.tables.spark_tables import refuse_second_tail, replay_cut
 from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
-from braid.writing import Batch
+from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.recovery import refuse_other_log
@@ -103,7 +103,7 @@ class TailWriter(BatchWriter):
         """
         with self.lock:
             assert self.last is not None
-            if self.in_doubt:
+            if not may_speak(self.in_doubt):
                 # Its query was stopped within a commit that failed: a new start looks up whether it was made.
                 raise RuntimeError(f"the newest commit to the tail of view {self.view.name!r} is in doubt")
             self._read = commits[-1]
@@ -155,7 +155,7 @@ class TailWriter(BatchWriter):
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
-        if self.last is None or self.in_doubt:
+        if self.last is None or not may_speak(self.in_doubt):
             return None
         return replace(self.last, seen=self.seen, fold=True)
 

@@ -6,14 +6,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from batch_layer import publish, run
+from batch_layer import days, publish, run, tasks
+from batch_layer.gates import data_docs
 from batch_layer.tasks import Asked
 from braid.define.loading import load_definitions
 from braid.runtime.settings import load_settings
 from braid.runtime.spark import spark_session
 from tests.faults.die_at import once_files_are_written
 
-POINTS = ("in the middle of a publish", "after the commit and before its record")
+POINTS = (
+    "in the middle of a publish",
+    "after the commit and before its record",
+    "between two portions of days",
+    "before the Data Docs",
+)
+# With the events of the test, two of its three days.
+PORTION = 120
 
 
 def main(definitions: str, point: str) -> None:
@@ -31,9 +39,16 @@ def main(definitions: str, point: str) -> None:
         if point == POINTS[0]:
             once_files_are_written(Path(seen.location), die)
         original(spark, seen, *others)
-        die()
+        if point in POINTS[:2]:
+            die()
 
     publish._replace = wrapped
+    if point == POINTS[2]:
+        tasks.MOST_EVENTS = PORTION
+        write = days.write_days
+        days.write_days = lambda *given: (write(*given), die())[0]
+    if point == POINTS[3]:
+        data_docs.build = lambda *given, **named: die()  # type: ignore[assignment, return-value]
     views = list(load_definitions(definitions).views.values())
     run.run(lambda: spark, settings, views, Asked(force=True))
 

@@ -1,4 +1,4 @@
-"""A recompute that is killed leaves the published version untouched or replaces it whole; the next run finishes it."""
+"""A recompute of days that is killed leaves each of them as it was or new; the next run finishes it."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from batch_layer.days import read_days
 from batch_layer.plan import plan
 from batch_layer.run import run
 from batch_layer.tasks import Asked
@@ -19,10 +20,10 @@ from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.spark_tables import pinned
 from tests.faults.die_in_batch import POINTS
-from tests.streams import Feed, served, tables_of
+from tests.streams import MINUTE, NOON, Feed, served, tables_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DAY = date(2026, 2, 27)
+DAYS = [date(2026, 2, 25), date(2026, 2, 26), date(2026, 2, 27)]
 DEFINITIONS = """
 from braid import Source, View, count, tumbling
 requests = Source(
@@ -36,17 +37,27 @@ traffic = View(
 
 
 def events(*numbers: int) -> list[dict[str, Any]]:
-    start = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
-    return [{"id": str(n), "time": start + timedelta(minutes=n), "url": f"/{n % 5}"} for n in numbers]
+    """An event of each number on each day."""
+    return [
+        {
+            "id": f"{day}-{n}", "url": f"/{n % 5}",
+            "time": datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(minutes=n),
+        }
+        for day in DAYS
+        for n in numbers
+    ]  # fmt: skip
 
 
-def hits(states: Counter[Any]) -> int:
-    return sum(row[-1] * times for row, times in states.items())
+def hits(states: Counter[Any]) -> dict[date, int]:
+    found: Counter[date] = Counter()
+    for row, times in states.items():
+        found[row[0]] += row[-1] * times
+    return dict(found)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("point", POINTS)
-def test_a_recompute_that_is_killed_leaves_one_whole_version(
+def test_a_recompute_that_is_killed_leaves_each_day_old_or_new(
     spark: Any, home: Path, tmp_path: Path, point: str
 ) -> None:
     module = tmp_path / "definitions.py"
@@ -54,12 +65,12 @@ def test_a_recompute_that_is_killed_leaves_one_whole_version(
     settings = Settings(home=str(home), spark_master="local[2]", definitions=str(module))
     (view,) = load_definitions(str(module)).views.values()
     feed = Feed(spark, Log(view.source, settings))
-    feed.commit(events(*range(100)), 0)
+    feed.commit(events(*range(40)), 0)
     feed.beat(2)
     run(lambda: spark, settings, [view], Asked())
     tables = tables_of(settings, view)
-    before = served(spark, view, tables)
-    feed.commit(events(*range(100, 150)), 3)
+    assert hits(served(spark, view, tables)) == dict.fromkeys(DAYS, 40)
+    feed.commit(events(*range(40, 60)), 3)
     feed.beat(5)
 
     environment = os.environ | {"BRAID_HOME": str(home), "BRAID_SPARK_MASTER": "local[2]"}
@@ -69,13 +80,15 @@ def test_a_recompute_that_is_killed_leaves_one_whole_version(
     )  # fmt: skip
     assert died.returncode == -signal.SIGKILL, died.stdout.decode()
 
-    (day,) = plan(settings, [view])[0].days
-    if point == POINTS[0]:
-        assert served(spark, view, tables) == before
-        assert day.state == "stale"
-    else:
-        assert hits(served(spark, view, tables)) == 150
-    run(lambda: spark, settings, [view], Asked(force=True))
-    assert hits(served(spark, view, tables)) == 150
+    # How many days are new, and how many of these are on record.
+    new, recorded = {POINTS[0]: (0, 0), POINTS[1]: (3, 0), POINTS[2]: (2, 2), POINTS[3]: (3, 3)}[point]
+    expected = {day: 60 if number < new else 40 for number, day in enumerate(DAYS)}
+    assert hits(served(spark, view, tables)) == expected
+    states = [day.state for day in plan(settings, [view])[0].days]
+    assert states == ["up to date"] * new + ["stale"] * (3 - new)
+    cuts = {day: record.publish.cut for day, record in read_days(tables).items() if record.publish}
+    assert list(cuts.values()) == [NOON + 4 * MINUTE] * recorded + [NOON + MINUTE] * (3 - recorded)
+    run(lambda: spark, settings, [view], Asked())
+    assert hits(served(spark, view, tables)) == dict.fromkeys(DAYS, 60)
     assert pinned(spark, tables.base).select("through").distinct().count() == 1
-    assert plan(settings, [view])[0].days[0].state == "up to date"
+    assert {day.state for day in plan(settings, [view])[0].days} == {"up to date"}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from batch_layer import tasks
+from batch_layer.compare import compare
 from batch_layer.days import read_days
 from batch_layer.gates import judge as judging
 from batch_layer.plan import Days, plan
@@ -97,9 +98,9 @@ def whole(spark: Any, settings: Settings, view: View) -> tuple[Counter[Any], dic
     return rows_of(view, base), cuts
 
 
-def said(spark: Any, settings: Settings, view: View) -> list[BaseCommit]:
+def said(settings: Settings, view: View) -> list[BaseCommit]:
     """What the commits to a base say, newest first."""
-    return [one for _, one in described(spark, tables_of(settings, view).base, BaseCommit.from_json)]
+    return [one for _, one in described(tables_of(settings, view).base, BaseCommit.from_json)]
 
 
 def outcomes(results: list[DayResult], view: View) -> dict[date, str]:
@@ -127,7 +128,7 @@ def test_many_days_in_one_run_are_row_for_row_what_they_are_one_by_one_in_any_or
     assert any(result.duplicates for result in together)
     for view in VIEWS:
         assert whole(spark, settings, view) == whole(spark, alone, view)
-        assert len(said(spark, settings, view)) == 1
+        assert len(said(settings, view)) == 1
         assert publishes(settings, view) == publishes(alone, view)
 
 
@@ -166,7 +167,7 @@ def test_a_year_with_a_held_day_stale_days_and_a_new_view_is_one_run_with_the_ri
     feed.beat(2)
     assert set(outcomes(run(lambda: spark, settings, [pages], Asked()), pages).values()) == {"published"}
     cut = NOON + MINUTE
-    (first,) = said(spark, settings, pages)
+    (first,) = said(settings, pages)
     assert first.days == {FIRST + timedelta(days=n): cut for n in range(364)}
 
     stale, held = FIRST + timedelta(days=100), FIRST + timedelta(days=200)
@@ -194,7 +195,7 @@ def test_a_year_with_a_held_day_stale_days_and_a_new_view_is_one_run_with_the_ri
     assert set(new.values()) == {"published"}
     # All days of the source at once, then those of each view that were let in.
     assert asked == [365, 2, 364]
-    second = said(spark, settings, pages)[0]
+    second = said(settings, pages)[0]
     assert second.days == {stale: NOON + 7 * MINUTE, fresh: NOON + 7 * MINUTE}
     _, cuts = whole(spark, settings, pages)
     assert cuts[held] == cuts[FIRST] == cut.replace(tzinfo=None)
@@ -228,7 +229,7 @@ def test_a_run_has_as_many_jobs_and_commits_for_sixty_days_as_for_six(spark: Any
     jobs(2)
     few, many = jobs(6), jobs(60)
     assert many <= few + 2
-    assert len(said(spark, settings, by_page)) == 4, "one of the stream, and one for each run"
+    assert len(said(settings, by_page)) == 4, "one of the stream, and one for each run"
 
 
 def test_days_are_computed_in_portions_that_fit_and_a_larger_one_goes_alone(
@@ -247,7 +248,7 @@ def test_days_are_computed_in_portions_that_fit_and_a_larger_one_goes_alone(
         lambda: spark, settings, [by_page], Asked(), watch=lambda n, total, what: done.append((n, total))
     )
     assert set(outcomes(results, by_page).values()) == {"published"}
-    assert [len(one.days) for one in said(spark, settings, by_page)] == [1, 2, 2]
+    assert [len(one.days) for one in said(settings, by_page)] == [1, 2, 2]
     assert done == [(2, 5), (4, 5), (5, 5)]
 
 
@@ -267,6 +268,9 @@ def test_days_that_cover_different_cuts_are_computed_anew_each_up_to_its_own(
     assert len(set(before[1].values())) == 4
     run(lambda: spark, settings, [by_page], Asked(Days(FIRST, FIRST + timedelta(days=3)), NOON, force=True))
     assert whole(spark, settings, by_page) == before
-    assert said(spark, settings, by_page)[0].days == {
+    assert said(settings, by_page)[0].days == {
         FIRST + timedelta(days=number): NOON + 2 * number * MINUTE for number in range(4)
     }
+    (parity,) = compare(spark, settings, [by_page])
+    assert parity.holds, parity.says()
+    assert parity.groups == len(before[0])
