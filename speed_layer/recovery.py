@@ -16,6 +16,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.settings import Settings
 from braid.tables import delta_rs, documents
 from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit
+from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
@@ -93,6 +94,27 @@ def refuse_lost_checkpoint(
             f"the checkpoint of {owner} at {checkpoint.folder} {found}, but the {table} holds {last.batch + 1} batches"
             f": starting anew would count them twice. {checkpoint.mend}"
         )
+
+
+def refuse_other_log(log: Log, view: View, last: TailCommit | None) -> None:
+    """A log that was restored, or ingested anew, has other commits under the numbers that a view has read."""
+    if last is None:
+        return
+    position, newest = last.position, newest_version(log.table) or 0
+    present = delta_rs.table_id(log.table)
+    before = transaction(log.table, position.version - 1) if position.is_between_commits else None
+    if not writing.is_same_table(last.log or None, present):
+        why = f"it is the table {present}, and not {last.log}"
+    elif position.version > newest + 1:
+        why = f"it ends at commit {newest}, and commit {position.version - 1} was read"
+    elif before is not None and last.read and before.mark != last.read:
+        why = f"commit {before.version} is another than the one that was read"
+    else:
+        return
+    raise BraidError(
+        f"the log {log.table} is not the one that view {view.name!r} has read: {why}. Restore the one that belongs to "
+        f"it, or build the view anew from this one: `braid kappa replay {view.name}`."
+    )
 
 
 def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:

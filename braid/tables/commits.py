@@ -162,7 +162,9 @@ def newest_tail_commit(tail: str) -> TailCommit | None:
 
 def _newest(table: str, parse: Callable[[str | None], Described | None]) -> Described | None:
     found = next((commit for _, commit in described(table, parse)), None)
-    return found if found is not None else parse(documents.read(f"{table}/{KEPT}"))
+    kept = parse(documents.read(f"{table}/{KEPT}")) if found is None else None
+    newest: Described | None = writing.newest_word(found, kept)
+    return newest
 
 
 def keep(table: str, last: Commit | TailCommit | None) -> None:

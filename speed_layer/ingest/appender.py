@@ -9,14 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, epoch_of, newest_commit, next_epoch
-from braid.writing import Batch, beat_due, closing_epoch, decide, may_speak
+from braid.writing import Batch, beat_due, closing_epoch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 
@@ -54,7 +53,6 @@ class Appender(BatchWriter):
     log: Log
     clock: Callable[[], datetime]
     counted: Callable[[int], Counted | None]
-    replaces: str | None = None
     # The epoch before which there are rows already, where no commit says so.
     after: datetime | None = None
     has_rows: bool = False
@@ -137,18 +135,7 @@ class Appender(BatchWriter):
     def _is_committed(self, query: str, batch: int, plan: Plan) -> bool:
         there = Batch(self.last.query, self.last.batch, self.last.end) if self.last else None
         mine = Batch(query, batch, plan.kafka_end(self.log.source.kafka_topic))
-        decision = decide(there, mine, self.replaces)
-        if there is not None and decision == "stranger":
-            raise BraidError(
-                f"the log of source {self.log.source.name!r} was written by another checkpoint (query "
-                f"{there.query}): its batches cannot be told from new ones. {self.checkpoint.mend}"
-            )
-        if there is not None and decision == "older":
-            raise BraidError(
-                f"the checkpoint of source {self.log.source.name!r} is older than its log (batch {batch} against "
-                f"{there.number}): it would be read twice. {self.checkpoint.mend}"
-            )
-        return decision == "skip"
+        return self.is_there(there, mine, "log", f"source {self.log.source.name!r}")
 
     def _refuse_old_clock(self, plan: Plan) -> None:
         """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""

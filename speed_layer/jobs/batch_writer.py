@@ -15,7 +15,7 @@ from braid.runtime.settings import Settings
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, TailCommit, described, keep
 from braid.tables.conditional import CONFLICT
-from braid.writing import may_keep
+from braid.writing import Batch, decide, may_keep
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
 
 # The id under which all that a log's or a tail's writer commits is counted.
@@ -41,6 +41,8 @@ class BatchWriter(ABC):
     in_doubt: bool = False
     # The commits to the table so far, where each writer must prove that it is alone; None where a lock does.
     turn: int | None = None
+    # The checkpoint that this one takes over from, after that was lost.
+    replaces: str | None = None
 
     def append(self, rows: DataFrame, batch: int) -> None:
         """One micro-batch, for `foreachBatch`."""
@@ -61,6 +63,21 @@ class BatchWriter(ABC):
     @abstractmethod
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """Commits a batch that is not there yet, and only then; the lock is held."""
+
+    def is_there(self, last: Batch | None, mine: Batch, table: str, owner: str) -> bool:
+        """Whether a batch is in the log or the tail already; one that cannot be told from others is refused."""
+        decision = decide(last, mine, self.replaces)
+        if last is not None and decision == "stranger":
+            raise BraidError(
+                f"the {table} of {owner} was written by another checkpoint (query {last.query}): its batches cannot be "
+                f"told from new ones. {self.checkpoint.mend}"
+            )
+        if last is not None and decision == "older":
+            raise BraidError(
+                f"the checkpoint of {owner} is older than its {table} (batch {mine.number} against {last.number}): "
+                f"what it has read would be counted twice. {self.checkpoint.mend}"
+            )
+        return decision == "skip"
 
     @property
     @abstractmethod

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from braid.errors import BraidError
 from braid.tables.commits import Position
 from braid.tables.delta_log import Transaction, newest_version, transaction, transactions
+from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.tail import TailWriter
 
 # How often a log is looked at that has no new commit: a local file costs nothing to look for, another one a request.
@@ -130,7 +131,7 @@ class LogFollower:
         if self.clock() - self._suspected < SUSPECT_EVERY:
             return
         self._suspected = self.clock()
-        self.writer.refuse_other_log()
+        refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
         table = self.writer.log.table
         newest = newest_version(table)
         # Looked at once more: it may have come between the two looks.

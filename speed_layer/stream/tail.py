@@ -1,10 +1,9 @@
 """Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, cast
+from datetime import date, datetime
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -24,37 +23,22 @@ from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation
 from braid.tables import delta_rs
-from braid.tables.commits import (
-    Commit,
-    Position,
-    TailCommit,
-    newest_tail_commit,
-)
-from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
+from braid.tables.delta_log import Transaction, transaction
 from braid.tables.spark_tables import refuse_second_tail, replay_cut
 from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
-from braid.writing import Batch, decide, is_same_table, may_speak
+from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
+from speed_layer.recovery import refuse_other_log
+from speed_layer.stream.counts import Counts, highest, observed, rows_in
 
 logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
-# Seconds until a count that has not come is suspected never to come, and until it is made anew.
-FIRST_LOOK, PATIENCE = 0.1, 30.0
 # Up to this many commits it is worth adding up their rows.
 FEW = 20
-
-
-@dataclass
-class Counts:
-    """What a writer has seen since it began; `history` are the events up to the replay's cut."""
-
-    events: int = 0
-    history: int = 0
-    late: int = 0
-    revised: int = 0
 
 
 @dataclass(kw_only=True)
@@ -67,7 +51,6 @@ class TailWriter(BatchWriter):
     clock: Callable[[], datetime]
     replay_cut: datetime | None = None
     from_day: date | None = None
-    replaces: str | None = None
     has_rows: bool = False
     log_id: str | None = None
     last: TailCommit | None = None
@@ -87,30 +70,10 @@ class TailWriter(BatchWriter):
                 f"{self.view.name!r}: was its deployment.json lost or edited? Restore it, or move the folder "
                 f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
             )
-
         if self.last is None:
             refuse_second_tail(self.tables, self.replay_cut)
-        self.refuse_other_log()
-
-    def refuse_other_log(self) -> None:
-        """A log that was restored, or ingested anew, has other commits under the numbers that were read."""
         self.log_id = delta_rs.table_id(self.log.table)
-        if self.last is None:
-            return
-        position, newest = self.last.position, newest_version(self.log.table) or 0
-        before = transaction(self.log.table, position.version - 1) if position.is_between_commits else None
-        if not is_same_table(self.last.log or None, self.log_id):
-            why = f"it is the table {self.log_id}, and not {self.last.log}"
-        elif position.version > newest + 1:
-            why = f"it ends at commit {newest}, and commit {position.version - 1} was read"
-        elif before is not None and self.last.read and before.mark != self.last.read:
-            why = f"commit {before.version} is another than the one that was read"
-        else:
-            return
-        raise BraidError(
-            f"the log {self.log.table} is not the one that view {self.view.name!r} has read: {why}. Restore the one "
-            f"that belongs to it, or build the view anew from this one: `braid kappa replay {self.view.name}`."
-        )
+        refuse_other_log(self.log, self.view, self.last)
 
     def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
@@ -146,9 +109,8 @@ class TailWriter(BatchWriter):
             self._read = commits[-1]
             arrived = rows_in(commits)
             rows = self.incoming(read_commits(self.spark, self.log, commits)) if arrived != 0 else None
-            self._append(
-                rows, self.last.query, self.last.batch + 1, Position(commits[-1].version + 1), arrived
-            )
+            position = Position(commits[-1].version + 1)
+            self._append(rows, self.last.query, self.last.batch + 1, position, arrived)
             return arrived
 
     def _append(
@@ -158,22 +120,15 @@ class TailWriter(BatchWriter):
         states, observations = self._states(rows, lookups, arrived)
         epoch = None if position.starting else self._epoch_before(position.version)
         commit = TailCommit(
-            query=query,
-            batch=batch,
-            position=position,
-            states=state_fingerprint(self.view),
-            epoch=epoch,
+            query=query, batch=batch, position=position, states=state_fingerprint(self.view), epoch=epoch,
             complete=complete_after(epoch, self.log.settings.epoch, position.starting),
-            seen=self.seen,
-            replay_cut=self.replay_cut,
-            replaying=position.starting,
+            seen=self.seen, replay_cut=self.replay_cut, replaying=position.starting,
             collected=self.last.collected if self.last else -1,
-            lookups=lookups.versions,
-            log=self.log_id or "",
-            read=self._mark_before(position),
-        )
+            lookups=lookups.versions, log=self.log_id or "", read=self._mark_before(position),
+        )  # fmt: skip
         self._write(states, commit)
-        self._count(observations, self.last or commit)
+        seen = self.counts.add(self.spark, observations, self.table, self.last or commit, self.view)
+        self.seen = highest(self.seen, seen, self.clock())
 
     def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
@@ -206,18 +161,7 @@ class TailWriter(BatchWriter):
 
     def _is_committed(self, query: str, batch: int, position: Position) -> bool:
         there = Batch(self.last.query, self.last.batch, self.last.position) if self.last else None
-        decision = decide(there, Batch(query, batch, position), self.replaces)
-        if there is not None and decision == "stranger":
-            raise BraidError(
-                f"the tail of view {self.view.name!r} was written by another checkpoint (query {there.query}): its "
-                f"batches cannot be told from new ones. {self.checkpoint.mend}"
-            )
-        if there is not None and decision == "older":
-            raise BraidError(
-                f"the checkpoint of view {self.view.name!r} is older than its tail (batch {batch} against "
-                f"{there.number}): it would be counted twice. {self.checkpoint.mend}"
-            )
-        return decision == "skip"
+        return self.is_there(there, Batch(query, batch, position), "tail", f"view {self.view.name!r}")
 
     def _arrived(self, position: Position) -> int | None:
         """How many rows of the log this batch reads; None when it is not worth finding out."""
@@ -266,9 +210,8 @@ class TailWriter(BatchWriter):
             self._prepare = preparation(self.view, events.schema, extra=("_epoch",))
             self._observed = observed(self.view, self.replay_cut)
         in_events, in_states = Observation(), Observation()
-        states = self._prepare(events.observe(in_events, *self._observed[0])).selectExpr(
-            *self._tail_columns()
-        )
+        prepared = self._prepare(events.observe(in_events, *self._observed[0]))
+        states = prepared.selectExpr(*self._tail_columns())
         return states.observe(in_states, *self._observed[1]), (in_events, in_states)
 
     def _tail_columns(self) -> list[str]:
@@ -291,55 +234,6 @@ class TailWriter(BatchWriter):
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
-    def _count(self, observations: tuple[Observation, ...], commit: TailCommit) -> None:
-        if not observations:
-            return
-        found: list[Any] = [reported(observation, FIRST_LOOK) for observation in observations]
-        if any(report is None for report in found):
-            brought = self._made_by(commit)
-            if brought is not None and not brought.new:
-                # Spark leaves out what it knows to be empty, and with it whoever was to count there (SPARK-54620).
-                return
-            found = [reported(observation, PATIENCE) for observation in observations]
-        if any(report is None for report in found):
-            found = [self._recounted(commit)] * 2
-        in_events, in_states = found
-        # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
-        self.counts.events += in_events.get("events")
-        self.counts.history += in_events.get("history")
-        self.counts.late += in_states.get("late") or 0
-        self.counts.revised += in_states.get("revised")
-        if (seen := in_events.get("seen")) is not None:
-            self.seen = highest(self.seen, seen, self.clock())
-
-    def _made_by(self, commit: TailCommit) -> Transaction | None:
-        """The commit in the tail that says this."""
-        said, version = commit.to_json(), newest_version(self.tables.tail)
-        while version is not None and (found := transaction(self.tables.tail, version)) is not None:
-            if found.metadata == said:
-                return found
-            version = version - 1 if version > 0 else None
-        return None
-
-    def _recounted(self, commit: TailCommit) -> dict[str, Any]:
-        """What a batch counted, from the rows that it wrote: the beginning of a pane stands for its newest event."""
-        made = self._made_by(commit)
-        if made is None or not made.new:
-            return {"events": 0, "history": 0, "late": 0, "revised": 0}
-        files = [f"{self.tables.tail}/{file.path}" for file in made.new]
-        reader = self.spark.read.option("basePath", self.tables.tail).option("__globPaths__", "false")
-        events, late = F.col(EVENTS.state_name), F.col(LATE)
-        is_history = F.col("epoch") <= F.lit(self.replay_cut) if self.replay_cut else F.lit(False)
-        row = reader.schema(self.nothing().schema).parquet(*files).agg(
-            F.sum(events).alias("events"),
-            F.coalesce(F.sum(F.when(is_history, events)), F.lit(0)).alias("history"),
-            F.sum(late).alias("late"),
-            F.count_if(late > 0).alias("revised"),
-            F.unix_micros(F.max(bounds(self.view)[-1])).alias("seen"),
-        ).first()  # fmt: skip
-        assert row is not None
-        return row.asDict()
-
     def nothing(self) -> DataFrame:
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
@@ -351,40 +245,6 @@ class TailWriter(BatchWriter):
     _observed: tuple[list[Column], list[Column]] = field(default_factory=lambda: ([], []))
 
 
-def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Column]]:
-    """What is counted on the way: of a batch's events, and of its states."""
-    seen = F.unix_micros(F.max(quote(view.source.event_time)))
-    late, is_history = F.col(LATE), F.expr(f"_epoch <= {timestamp(cut)}") if cut else F.lit(False)
-    return (
-        [F.count(F.lit(1)).alias("events"), F.count_if(is_history).alias("history"), seen.alias("seen")],
-        [F.sum(late).alias("late"), F.count_if(late > 0).alias("revised")],
-    )
-
-
-def reported(observation: Observation, patience: float) -> Any | None:
-    """What was counted; None when Spark has not told it in time, which it may never do."""
-    told = cast(Any, observation._jo)
-    deadline = time.monotonic() + patience
-    # Each look waits for a tenth of a second in the JVM.
-    while told.getOrEmpty().isEmpty():
-        if time.monotonic() >= deadline:
-            return None
-    return told.getAsJava()
-
-
-def rows_in(commits: Iterable[Transaction]) -> int | None:
-    """How many rows commits brought; None when one of them does not say."""
-    rows = [commit.rows for commit in commits if commit.new]
-    known = [number for number in rows if number is not None]
-    return sum(known) if len(known) == len(rows) else None
-
-
 def position_of(plan: Plan) -> Position:
     end = plan.ends[0]
     return Position(end["reservoirVersion"], end["index"], end["isStartingVersion"])
-
-
-def highest(seen: datetime | None, micros: int, now: datetime) -> datetime:
-    """The largest event time, but never later than now: one clock that is fast must not make windows final."""
-    latest = min(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros), now)
-    return latest if seen is None else max(seen, latest)

@@ -16,7 +16,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit, described, newest_commit, newest_tail_commit
-from braid.tables.delta_log import newest_version
+from braid.tables.delta_rs import open_table
 from braid.tables.maintenance import vacuum
 from infra.kafka.broker import Broker
 from speed_layer.ledger.balance import take_stock
@@ -47,17 +47,13 @@ def feed(spark: Any, at_home: Settings) -> Feed:
 
 def clean_up(spark: Any, table: str) -> None:
     """As Delta does when the retention is over: commits up to a checkpoint are deleted."""
-    from delta.tables import DeltaTable
-
-    delta = DeltaTable.forPath(spark, table)
     # Two commits of somebody else, such as those of a VACUUM at night.
     for value in ("1", "2"):
         spark.sql(f"alter table delta.`{table}` set tblproperties ('somebody.else' = '{value}')")
-    newest = newest_version(table)
-    assert newest is not None
-    log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table)
-    log.checkpoint(log.update(False, spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty()))
-    assert delta.toDF().count() >= 0
+    opened = open_table(table)
+    assert opened is not None
+    opened.create_checkpoint()
+    newest = opened.version()
     for version in range(newest):
         Path(table, f"_delta_log/{version:020d}.json").unlink(missing_ok=True)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
@@ -86,11 +82,11 @@ def test_a_catch_up_without_a_match_ends(spark: Any, at_home: Settings, feed: Fe
 def test_a_count_that_spark_does_not_tell_is_made_from_what_was_written(
     spark: Any, at_home: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from speed_layer.stream import tail
+    from speed_layer.stream import counts
 
     feed.commit(some(20, 0), 0)
     run_once(spark, at_home, traffic)
-    monkeypatch.setattr(tail, "reported", lambda observation, patience: None)
+    monkeypatch.setattr(counts, "reported", lambda observation, patience: None)
     feed.commit(some(30, 1), 1)
     feed.beat(2)
     job = started(spark, at_home)

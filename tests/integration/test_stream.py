@@ -154,8 +154,8 @@ def test_a_closed_epoch_becomes_one_file_and_an_open_one_stays_as_it_is(
 ) -> None:
     feed.commit([], 0)
     run_once(spark, settings, traffic)
-    for minute in (1, 1, 2, 2):
-        feed.commit(some(10, minute), minute)
+    for seed, minute in enumerate((1, 1, 2, 2)):
+        feed.commit(some(10, minute, seed), minute)
         run_once(spark, settings, traffic)
     assert epochs(spark, settings, traffic) == {1: 1, 2: 2}
     assert served(spark, traffic, tables_of(settings, traffic)) == recomputed(spark, traffic, settings)

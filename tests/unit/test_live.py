@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 
 from braid.errors import BraidError
-from braid.tables.commits import Position
+from braid.tables import delta_rs
+from braid.tables.commits import Position, TailCommit
 from speed_layer.stream import follower as live
 from speed_layer.stream.follower import LogFollower
 from speed_layer.stream.tail import TailWriter
+
+
+@pytest.fixture(autouse=True)
+def no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These logs are commits alone: nothing in them says which table they are."""
+    monkeypatch.setattr(delta_rs, "table_id", lambda location: None)
 
 
 class Writer:
@@ -26,15 +33,12 @@ class Writer:
                 setLocalProperty=lambda *_: None, setJobGroup=lambda *_: None, cancelJobGroup=lambda *_: None
             )
         )
-        self.last = SimpleNamespace(position=Position(version))
+        self.last = TailCommit("q", 0, Position(version))
         self.followed: list[list[int]] = []
-
-    def refuse_other_log(self) -> None:
-        pass
 
     def follow(self, commits: list[Any]) -> int:
         self.followed.append([commit.version for commit in commits])
-        self.last = SimpleNamespace(position=Position(commits[-1].version + 1))
+        self.last = TailCommit("q", 0, Position(commits[-1].version + 1))
         return sum(commit.rows or 0 for commit in commits)
 
 
