@@ -11,9 +11,7 @@ from itertools import accumulate, groupby
 from braid.cut import is_closed, last_closed
 from braid.errors import BraidError
 from braid.log.table import Log
-from braid.tables import documents
-from braid.tables.commits import Commit
-from braid.tables.delta_log import infos_back, newest_version
+from braid.tables.commits import newest_commit
 
 BY_DAY_AND_EPOCH = """
     SELECT day, _epoch AS epoch,
@@ -127,14 +125,14 @@ class _CountedDay:
 
 
 def closed_epoch(log: Log) -> datetime | None:
-    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested."""
-    newest = newest_version(log.table)
-    if newest is None:
-        return None
-    said = infos_back(lambda file: documents.read(f"{log.table}/{file}"), newest)
-    commits = (Commit.from_json(info.get("userMetadata")) for _, info in said)
-    last = next((commit for commit in commits if commit is not None), None)
-    return last_closed(last.epoch, log.settings.epoch) if last is not None else None
+    """The last epoch of a log that can gain no more rows; None when nothing was ever ingested.
+
+    A log whose commits were cleaned up has rested since: all its rows can be cut, and ingest goes on after them.
+    """
+    newest = newest_commit(log.table)
+    if newest is not None:
+        return last_closed(newest.epoch, log.settings.epoch)
+    return max((row.epoch for row in Arrivals.of(log).rows), default=None)
 
 
 def require_closed(log: Log, cut: datetime) -> datetime:

@@ -15,9 +15,10 @@ from braid.deploy import store as deployment
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
+from braid.tables.delta_log import newest_version
 from braid.tables.view_tables import ViewTables
 
-State = Literal["never computed", "stale", "definition changed", "held", "up to date"]
+State = Literal["never computed", "stale", "definition changed", "tail lost", "held", "up to date"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def _days_of_view(
     tables = ViewTables(settings, view.name, active.number) if active else None
     covered = throughs(tables) if tables else {}
     records = read_days(tables) if tables else {}
+    tail_is_lost = tables is not None and bool(covered) and newest_version(tables.tail) is None
     planned = []
     for day in days.of({*arrivals.days, *covered, *records}):
         record = records.get(day, DayRecord(day))
@@ -126,6 +128,11 @@ def _days_of_view(
             found = replace(
                 found, state="definition changed",
                 reason="batch and stream go on with the deployed definition: `braid apply` changes it",
+            )  # fmt: skip
+        if tail_is_lost:
+            found = replace(
+                found, state="tail lost", is_due=False,
+                reason=f"what came after its cut is not served: `braid kappa replay {view.name}` builds the view anew",
             )  # fmt: skip
         planned.append(found)
     return planned

@@ -25,7 +25,7 @@ from braid.log.table import Log
 from braid.recompute import day_rows, on_days, recompute_days, upto
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.tables import view_tables
+from braid.tables import spark_tables
 from braid.tables.delta_rs import open_table
 
 logger = Logger("batch")
@@ -129,7 +129,7 @@ class _SourceRun:
     def _made(self, days: ViewDays, rows: DataFrame, came: Mapping[date, InputProfile]) -> "Iterator[_Made]":
         """The states of days, kept while they are audited, compared with what is served, and published."""
         if open_table(days.tables.tail) is None:
-            view_tables.create(self.spark, days.tables, days.view, days.latest)
+            spark_tables.create(self.spark, days.tables, days.view, days.latest)
         lookups = LookupTables(self.spark, self.settings, days.latest)
         made = recompute_days(days.view, rows.where(on_days(days.cuts)), lookups, days.cuts)
         states = made.states.persist()

@@ -17,7 +17,8 @@ from braid.parity import Parity, compare_states
 from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit, described
-from braid.tables.view_tables import ViewTables, pinned, throughs
+from braid.tables.spark_tables import pinned, throughs
+from braid.tables.view_tables import ViewTables
 
 
 def with_truth(

@@ -98,3 +98,8 @@ def cut_due(
 def to_fold(files: Mapping[datetime, int], complete: datetime, most: int) -> list[datetime]:
     """The closed epochs that have more than one file, oldest first."""
     return sorted(epoch for epoch, number in files.items() if number > 1 and epoch <= complete)[:most]
+
+
+def brings_rows(is_ours: bool, is_fold: bool, changes_data: bool) -> bool:
+    """Whether a commit to a tail has rows that a reader in memory has not: a fold or a compaction only moves them."""
+    return is_ours and not is_fold and changes_data

@@ -1,4 +1,4 @@
-"""Whether two ways to the same numbers agree, group by group: a pane or partial session of a day, with its keys."""
+"""Compares two tables of a view's states, group by group: a pane or partial session of a day, with its keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

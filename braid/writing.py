@@ -31,9 +31,20 @@ def decide(last: Batch | None, mine: Batch, replaces: str | None = None) -> Deci
     return "skip" if mine == last else "older"
 
 
-def next_epoch(last: datetime | None, present: datetime) -> datetime:
-    """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    return present if last is None else max(last, present)
+def next_epoch(
+    last: datetime | None,
+    present: datetime,
+    waited: timedelta = timedelta(0),
+    length: timedelta = timedelta(minutes=1),
+) -> datetime:
+    """The epoch of a commit made now: never before the last one, whatever the clock says.
+
+    A clock that has jumped forward and back is behind the last epoch, maybe for years: then the time that was waited
+    since that epoch began moves it on.
+    """
+    if last is None or present >= last:
+        return present
+    return last + waited // length * length if waited else last
 
 
 def beat_due(
@@ -41,8 +52,7 @@ def beat_due(
 ) -> datetime | None:
     """The epoch to which an idle source is moved on, so that its last one closes; None while there is no need.
 
-    A clock that has jumped forward and back is behind the last epoch, maybe for years: then the time that was waited
-    since the last batch says that it is over.
+    Behind a clock that has jumped forward and back one such move is enough: nothing comes that would have to close.
     """
     epoch = next_epoch(last, present)
     if epoch > last:
@@ -50,12 +60,25 @@ def beat_due(
     return last + length if not is_beat and present < last and waited >= length else None
 
 
-def may_begin(is_new: bool, through: Iterable[datetime], replay_cut: datetime | None) -> bool:
-    """Whether a stream may fill an empty tail: not beside a base that was made from another one.
+def closing_epoch(last: datetime, is_beat: bool, length: timedelta) -> datetime | None:
+    """The epoch that a writer which stops says last, so that all that it wrote can be cut; None if it is closed."""
+    return None if is_beat else last + length
+
+
+def is_lost(has_word: bool, has_rows: bool, finished: bool) -> bool:
+    """Whether a table cannot be gone on with: its rows, or a checkpoint that has finished batches, have no word of it.
+
+    To begin anew would read all of it a second time.
+    """
+    return not has_word and (has_rows or finished)
+
+
+def may_begin(through: Iterable[datetime], replay_cut: datetime | None) -> bool:
+    """Whether a stream may begin to fill a tail, given what its base covers: not beside one that another tail made.
 
     History is stored under the replay's cut. A day whose base ends before that cut would be counted twice.
     """
-    return not is_new or all(replay_cut is not None and replay_cut <= covered for covered in through)
+    return all(replay_cut is not None and replay_cut <= covered for covered in through)
 
 
 def newest_word(found: Any | None, kept: Any | None) -> Any | None:
@@ -66,3 +89,11 @@ def newest_word(found: Any | None, kept: Any | None) -> Any | None:
 def is_same_table(known: str | None, present: str | None) -> bool:
     """Whether a table is still the one that was read before; one that does not say who it is, is."""
     return known is None or present is None or known == present
+
+
+def may_speak(in_doubt: bool) -> bool:
+    """A commit that failed may have been made all the same: nothing more is said until a new start has looked.
+
+    A commit after it would repeat the batch before it as the newest, and the next start would append it twice.
+    """
+    return not in_doubt

@@ -38,7 +38,11 @@ class Section(NamedTuple):
 
 SECTIONS = (
     Section("Tutorial", ("tutorial.md", "explore.md"), "tutorial"),
-    Section("Concepts", ("concepts.md", "lambda-or-kappa.md", "glossary.md"), "concepts"),
+    Section(
+        "Concepts",
+        ("concepts.md", "map.md", "simulation.md", "lambda-or-kappa.md", "glossary.md"),
+        "concepts",
+    ),
     Section("How to", (), "how-to"),
     Section("Examples", (), "examples"),
     Section("Reference", (), "reference"),

@@ -1,23 +1,25 @@
 """What to do when a checkpoint is lost or damaged: a new one that begins exactly where the log, or a tail, ends."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from braid import writing
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.log import contents as logs
-from braid.log.table import Log
+from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.settings import Settings
-from braid.tables import documents
-from braid.tables.commits import Commit, Positions, TailCommit, newest_commit, newest_tail_commit
+from braid.tables import delta_rs, documents
+from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
-from speed_layer.jobs.driver_lock import only_driver
+from speed_layer.jobs.driver_lock import only_driver, only_undriven
 
 EARLIEST = -2
 
@@ -29,6 +31,8 @@ class Takeover:
     replaces: str
     start: Positions = field(default_factory=dict)
     version: int | None = None
+    # Of a log that does not say who wrote it: its rows are in epochs before this one.
+    epoch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def refuse_lost_checkpoint(
     checkpoint: Checkpoint,
     last: Commit | TailCommit | None,
     taken: Takeover | None,
+    has_rows: bool,
     anew: str,
 ) -> None:
     """Batch numbers of a new checkpoint start at 0: where there are some already they would be skipped, silently.
@@ -69,10 +74,17 @@ def refuse_lost_checkpoint(
     """
     query = checkpoint.query_id()
     if last is None:
-        if checkpoint.has_finished_a_batch():
+        finished = checkpoint.has_finished_a_batch()
+        is_taken_over = taken is not None and taken.epoch is not None and not finished
+        if writing.is_lost(False, has_rows, finished) and not is_taken_over:
+            why = (
+                "no commit that says how far it goes"
+                if has_rows
+                else "no batch, but its checkpoint has finished one"
+            )
             raise BraidError(
-                f"the {table} of {owner} holds no batch, but its checkpoint has finished {checkpoint.last_batch()}: "
-                f"the table was lost or emptied. {anew}"
+                f"the {table} of {owner} holds {'rows, and ' * has_rows}{why}: "
+                f"it was lost or emptied, or its commits were cleaned up. {anew}"
             )
         return
     if last.query not in {query, taken.replaces if taken else None}:
@@ -93,9 +105,15 @@ def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
 
 def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> Recovery:
     last = newest_commit(log.table) if logs.exists(spark, log) else None
-    # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds.
-    taken = Takeover(last.query, _next_places(spark, log) | last.end) if last else None
-    ends = sorted(last.end.items()) if last else []
+    # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds, and where no
+    # commit says anything any more it does so for all.
+    places, newest = _next_places(spark, log) if logs.exists(spark, log) else ({}, None)
+    ends = sorted((last.end if last else _of_kafka(places)).items())
+    taken = None
+    if last is not None:
+        taken = Takeover(last.query, places | last.end)
+    elif newest is not None:
+        taken = Takeover("", places, epoch=(newest + log.settings.epoch).isoformat())
     where = (
         ", ".join(f"partition {partition} from {offset}" for partition, offset in ends)
         or "from the beginning"
@@ -112,6 +130,12 @@ def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> R
 def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
     """Refuses a tail that ends within a commit of the log: no query can be told to begin there."""
     last = newest_tail_commit(tables.tail)
+    if last is None and (delta_rs.has_rows(tables.tail) or delta_rs.throughs(tables.base)):
+        raise BraidError(
+            f"the tail of view {view.name!r} does not say how far it has read the log, and there are rows already: to "
+            f"begin anew would count them twice. `braid kappa replay {view.name}` builds the view anew from the "
+            "log, beside this one."
+        )
     if last is not None and not last.position.is_between_commits:
         raise BraidError(
             f"the tail of view {view.name!r} ends in the middle of what its stream was reading (commit "
@@ -144,6 +168,23 @@ def _aside(checkpoint: str, now: datetime | None) -> str:
     return f"{checkpoint}.lost-{now or datetime.now(UTC):%Y%m%dT%H%M%S}"
 
 
-def _next_places(spark: SparkSession, log: Log) -> Positions:
-    rows = logs.read(spark, log).groupBy("_partition").agg((F.max("_offset") + 1).alias("next"))
-    return {str(row._partition): row.next for row in rows.collect()}
+def _next_places(spark: SparkSession, log: Log) -> tuple[Positions, datetime | None]:
+    """Behind the last place of each partition, and the newest epoch, as the log's own rows say."""
+    last = (F.max("_offset") + 1).alias("next"), F.unix_micros(F.max("_epoch")).alias("epoch")
+    rows = logs.read(spark, log).groupBy("_partition").agg(*last).collect()
+    newest = max((row.epoch for row in rows), default=None)
+    epoch = datetime.fromtimestamp(newest / 1_000_000, UTC) if newest is not None else None
+    return {str(row._partition): row.next for row in rows}, epoch
+
+
+def _of_kafka(places: Positions) -> Positions:
+    return {place: offset for place, offset in places.items() if int(place) != INBOX_PARTITION}
+
+
+def keep_word(
+    settings: Settings, job: str, table: str, newest: Callable[[str], Commit | TailCommit | None]
+) -> None:
+    """Before others commit to a table whose writer does not run: its own commits are cleaned up one day."""
+    with only_undriven(settings, job) as alone:
+        if alone and (last := newest(table)) is not None:
+            keep(table, last)

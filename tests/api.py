@@ -11,6 +11,7 @@ import uvicorn
 
 from braid.runtime.settings import Settings
 from serving_layer.http.app import Limits, OtherLayers, create_app
+from serving_layer.http.server import server_config
 from serving_layer.memory.all_views import AllViews
 from tests.conftest import free_port
 from tests.waiting import until
@@ -23,9 +24,9 @@ def serving(
     """The address of a server that lives as long as the block."""
     app = create_app(AllViews(settings, 1 << 28), around, limits, **access)
     port = free_port()
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=2)
-    )
+    config = server_config(app, limits or Limits())
+    config.port = port
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

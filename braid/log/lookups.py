@@ -19,7 +19,8 @@ from braid.runtime.settings import Settings
 from braid.states.spark import present
 from braid.tables import documents
 from braid.tables.delta_log import newest_version
-from braid.tables.view_tables import ViewTables, pinned
+from braid.tables.spark_tables import pinned
+from braid.tables.view_tables import ViewTables
 
 NOTHING_YET = "nothing yet"
 

@@ -12,14 +12,8 @@ from braid.runtime.frames import days_and_moments
 from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
 from braid.states.spark import merge, present
-from braid.tables.view_tables import (
-    LATE,
-    ViewTables,
-    base_columns,
-    bounds,
-    pinned,
-    throughs,
-)
+from braid.tables.spark_tables import pinned, throughs
+from braid.tables.view_tables import LATE, ViewTables, base_columns, bounds
 
 
 def beyond(tail: DataFrame, through: dict[date, datetime]) -> DataFrame:

@@ -130,6 +130,21 @@ class Settings(BaseSettings):
     serve_memory: str = Field(
         "1g", pattern=MEMORY.pattern, description="memory for tables of `braid serve`, tails included"
     )
+    serve_query_memory: str = Field(
+        "512m",
+        pattern=MEMORY.pattern,
+        description="memory for the queries of `braid serve`, all of them together",
+    )
+    serve_connections: int = Field(
+        512,
+        ge=4,
+        description="connections that `braid serve` keeps open; a client may have a quarter of them",
+    )
+    serve_streams: int = Field(
+        256,
+        ge=4,
+        description="streams of events that `braid serve` keeps open; a client may have a quarter of them",
+    )
     serve_timeout: Duration = Field(
         timedelta(seconds=10),
         gt=timedelta(0),
@@ -141,7 +156,8 @@ class Settings(BaseSettings):
     health_port: Port = Field(8470, description="port of `braid up` for /health and /metrics")
     strict: bool = Field(
         False,
-        description="use Delta's own transaction ids, for deployments that cannot guarantee a single driver",
+        description="two engines at once are told apart by Delta's transaction ids; a `BRAID_HOME` that is a URI "
+        "is always strict",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
     log_format: Literal["text", "json"] = Field("text", description="log lines for people or for machines")
@@ -170,6 +186,11 @@ class Settings(BaseSettings):
     @property
     def home_is_local(self) -> bool:
         return "://" not in self.home
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether writers prove at each commit that they are alone: where no lock of this machine keeps others out."""
+        return self.strict or not self.home_is_local
 
     def local_home(self) -> Path:
         """BRAID_HOME as a folder of this machine, for what can only live on one (the embedded broker)."""

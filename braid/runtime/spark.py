@@ -41,6 +41,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
         # Heartbeats of an idle source are empty commits, and they must be recorded.
         "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+        # VACUUM would commit twice a night to a source at rest, and push out what its writer said last.
+        "spark.databricks.delta.vacuum.logging.enabled": "false",
         # On a local disk, Delta's own store lets two processes that commit at once overwrite each other.
         "spark.delta.logStore.file.impl": "braid.LocalCommits",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,

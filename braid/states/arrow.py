@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +12,7 @@ import pyarrow.compute as pc
 from braid.define.windows import Fixed, Session, Window
 from braid.states import state_columns
 from braid.states.calendar import needs_no_zone, windows_of
+from braid.states.database import Connection, cursor
 
 if TYPE_CHECKING:
     from braid.define.view import View
@@ -22,7 +21,6 @@ MICROSECOND = timedelta(microseconds=1)
 INSTANT = pa.timestamp("us", tz="UTC")
 # Times are whole microseconds in SQL: DuckDB's own time zones, an extension, are not needed.
 _TIMES = ("pane", "first", "last", "window_start", "window_end")
-Connection = duckdb.DuckDBPyConnection
 
 
 def merge(view: "View", states: pa.Table, by: Sequence[str] = ("day",)) -> pa.Table:
@@ -70,17 +68,6 @@ def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
             copies = copies.append_column(name, windows[name].cast(INSTANT))
         return copies
     return state
-
-
-@cache
-def _process_wide() -> Connection:
-    """Opening a database takes longer than most questions do: one, in memory, for all of them."""
-    return duckdb.connect()
-
-
-def cursor() -> Connection:
-    """A cursor has its own registered tables: calls that come at the same time do not meet."""
-    return _process_wide().cursor()
 
 
 def _merged(

@@ -16,6 +16,8 @@ from braid.tables.delta_log import infos_back, newest_version
 
 Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
+# Hidden, as Delta sees it: VACUUM leaves it alone.
+KEPT = "_braid.json"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Commit:
     """The metadata of one commit of ours. Positions and counts are cumulative: the newest tells the whole story.
 
     A `beat` carries no rows: it repeats the last batch under a new epoch, with the counts that the engine gave since.
+    A `token` tells this writer's commit from that of another one that took the same turn.
     """
 
     query: str
@@ -35,6 +38,7 @@ class Commit:
     duplicates: int = 0
     uncounted: int = 0
     unknown_fields: tuple[str, ...] = ()
+    token: str = ""
 
     def to_json(self) -> str:
         times = {"epoch": self.epoch.isoformat(), "clock": self.clock.isoformat()}
@@ -68,7 +72,8 @@ class TailCommit:
 
     `states` is the fingerprint of the states, `epoch` the newest one of the log that was consumed, `complete` the last
     one that can gain no more rows here, `seen` the largest event time, `collected` the version of the base whose
-    covered rows were taken out. A `fold` rewrites rows and changes no number.
+    covered rows were taken out. A `fold` rewrites rows and changes no number. `log` is the id of the log's table, and
+    `read` the mark of its last commit that was read: a log that another one was put in the place of has others.
     """
 
     query: str
@@ -83,6 +88,9 @@ class TailCommit:
     fold: bool = False
     collected: int = -1
     lookups: dict[str, str] = field(default_factory=dict)
+    log: str = ""
+    read: str = ""
+    token: str = ""
 
     def to_json(self) -> str:
         return json.dumps({"braid": 1, "kind": "tail"} | asdict(self), default=datetime.isoformat)
@@ -138,8 +146,8 @@ def _ours(text: str | None) -> dict[str, Any] | None:
 
 
 def newest_commit(table: str) -> Commit | None:
-    """The newest commit of ingest, looking past everybody else's."""
-    return next((commit for _, commit in commits(table)), None)
+    """The newest commit of ingest, looking past everybody else's; what is kept of it when that one is cleaned up."""
+    return _newest(table, Commit.from_json)
 
 
 def commits(table: str) -> Iterator[tuple[int, Commit]]:
@@ -148,8 +156,24 @@ def commits(table: str) -> Iterator[tuple[int, Commit]]:
 
 
 def newest_tail_commit(tail: str) -> TailCommit | None:
-    """The newest commit of a stream, looking past everybody else's."""
-    return next((commit for _, commit in described(tail, TailCommit.from_json)), None)
+    """The newest commit of a stream, likewise."""
+    return _newest(tail, TailCommit.from_json)
+
+
+def _newest(table: str, parse: Callable[[str | None], Described | None]) -> Described | None:
+    found = next((commit for _, commit in described(table, parse)), None)
+    return found if found is not None else parse(documents.read(f"{table}/{KEPT}"))
+
+
+def keep(table: str, last: Commit | TailCommit | None) -> None:
+    """Keeps what a writer said last, beside its commits, which are cleaned up after a while.
+
+    Only while no writer is at work: each one takes it away before it writes, so that it is never older than a commit.
+    """
+    if last is None:
+        documents.remove(f"{table}/{KEPT}")
+    else:
+        documents.write(f"{table}/{KEPT}", last.to_json())
 
 
 def described(table: str, parse: Callable[[str | None], Described | None]) -> Iterator[tuple[int, Described]]:
@@ -168,6 +192,8 @@ def epoch_of(moment: datetime, length: timedelta) -> datetime:
     return zero + (moment - zero) // length * length
 
 
-def next_epoch(last: datetime | None, now: datetime, length: timedelta) -> datetime:
-    """The epoch of a commit made now: never before the last one, whatever the clock says."""
-    return writing.next_epoch(last, epoch_of(now, length))
+def next_epoch(
+    last: datetime | None, now: datetime, length: timedelta, waited: timedelta = timedelta(0)
+) -> datetime:
+    """The epoch of a commit made now, so long after the last epoch began."""
+    return writing.next_epoch(last, epoch_of(now, length), waited, length)

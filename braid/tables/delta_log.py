@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from braid.errors import BraidError
 from braid.tables import documents
 
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
@@ -31,7 +30,8 @@ class NewFile:
 class Transaction:
     """One commit: what its writer said, its rows where that is known, and the partitions of added and removed files.
 
-    A rewrite, such as OPTIMIZE's, adds and removes files and has no new ones. `takes_rows` says that rows are gone.
+    A rewrite, such as OPTIMIZE's, adds and removes files and has no new ones. `takes_rows` says that rows are gone,
+    and `mark` tells this commit from any other, also from one that took its place.
     """
 
     version: int
@@ -42,6 +42,7 @@ class Transaction:
     removed: tuple[dict[str, str], ...]
     new: tuple[NewFile, ...] = ()
     takes_rows: bool = False
+    mark: str = ""
 
 
 def commit_file(version: int) -> str:
@@ -66,6 +67,7 @@ def parse(version: int, text: str) -> Transaction:
             if add["dataChange"]
         ),
         any(action["remove"]["dataChange"] for action in actions if "remove" in action),
+        str(info.get("txnId") or info.get("timestamp", "")),
     )
 
 
@@ -128,19 +130,6 @@ def _texts_back(read: ReadFile, newest: int) -> Iterator[tuple[int, str | None]]
         for first in range(newest - NEAR, -1, -NEAR):
             versions = range(first, max(first - NEAR, -1), -1)
             yield from zip(versions, readers.map(read, map(commit_file, versions)), strict=True)
-
-
-def created_with(table: str) -> dict[str, str]:
-    """The properties that a table was created with."""
-    text = documents.read(f"{table}/{commit_file(0)}")
-    if text is None:
-        raise BraidError(
-            f"the first commit of the table {table} is gone, and nothing was written to it since: move it away, and "
-            "run this again to begin anew from the log."
-        )
-    actions = map(json.loads, text.splitlines())
-    found: dict[str, str] = next((a["metaData"]["configuration"] for a in actions if "metaData" in a), {})
-    return found
 
 
 def _is_there(table: str, version: int) -> bool:

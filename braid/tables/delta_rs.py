@@ -8,14 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
 from pyarrow.fs import FileType
 
+from braid.cut import brings_rows
 from braid.deploy.store import Version
 from braid.errors import NotYet
 from braid.runtime import object_store
-from braid.tables.commits import TailCommit
+from braid.tables.commits import KEPT, TailCommit
 from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_back, parse, parse_checkpoint
 
 
@@ -71,7 +72,8 @@ class Pinned:
         said = (
             TailCommit.from_json(info.get("userMetadata")) for _, info in infos_back(self.text, self.version)
         )
-        return next((mark for mark in said if mark is not None), None)
+        newest = next((mark for mark in said if mark is not None), None)
+        return newest or TailCommit.from_json(self.text(KEPT))
 
     def rows_of(self, files: Iterable[NewFile], columns: Iterable[str]) -> pa.Table:
         """The rows of files that a later commit added."""
@@ -124,6 +126,44 @@ def require_table(location: str, version: Version) -> DeltaTable:
     return table
 
 
+def _metadata(location: str) -> Metadata | None:
+    """Without the table's files, of which a log has thousands."""
+    address, options = object_store.delta_address(location), object_store.delta_options(location)
+    try:
+        return DeltaTable(address, storage_options=options, without_files=True).metadata()
+    except TableNotFoundError:
+        return None
+
+
+def has_rows(location: str) -> bool:
+    table = open_table(location)
+    return table is not None and len(table.file_uris()) > 0
+
+
+def turn(location: str, app: str) -> int:
+    """The newest number that was committed under a Delta transaction id; 0 for none."""
+    table = open_table(location)
+    return (table.transaction_version(app) or 0) if table is not None else 0
+
+
+def table_id(location: str) -> str | None:
+    """Who a table is: one that takes another's place has an id of its own. None when there is none."""
+    metadata = _metadata(location)
+    return str(metadata.id) if metadata is not None else None
+
+
+def properties(location: str) -> dict[str, str]:
+    """The properties of a table; none when there is no table."""
+    metadata = _metadata(location)
+    return dict(metadata.configuration) if metadata is not None else {}
+
+
+def throughs(location: str) -> dict[date, datetime]:
+    """Day -> the last epoch that a base covers; none when there is no table."""
+    table = open_table(location)
+    return pin(table).throughs() if table is not None else {}
+
+
 def pin(table: DeltaTable) -> Pinned:
     return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
 
@@ -142,7 +182,8 @@ def parse_commit(text: str) -> Logged:
     """A file of a tail's log. Rows that are only written anew (`dataChange` false, a fold) are not new rows."""
     commit = parse(0, text)
     mark = TailCommit.from_json(commit.metadata)
-    return Logged(mark, () if mark is None or mark.fold else commit.new)
+    is_news = brings_rows(mark is not None, mark is not None and mark.fold, bool(commit.new))
+    return Logged(mark, commit.new if is_news else ())
 
 
 def _keys(fragment: Any) -> dict[str, Any]:

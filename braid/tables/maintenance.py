@@ -12,7 +12,8 @@ from braid.define.durations import parse_duration
 from braid.define.source import Source
 from braid.runtime.settings import Settings
 from braid.tables import documents
-from braid.tables.delta_log import created_with, newest_version, transaction
+from braid.tables.delta_log import newest_version, transaction
+from braid.tables.delta_rs import properties
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def is_young(spark: SparkSession, table: str) -> bool:
     first = transaction(table, 0)
     if first is None:
         return False
-    kept = created_with(table).get("delta.deletedFileRetentionDuration", "interval 7 days")
+    kept = properties(table).get("delta.deletedFileRetentionDuration", "interval 7 days")
     return datetime.now(UTC) - first.committed < parse_duration(kept.removeprefix("interval "))
 
 

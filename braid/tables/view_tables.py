@@ -1,19 +1,11 @@
 """The tables of one version of a view: its tail and its base, where they live and what they look like."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
 
-from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
 from braid.define.windows import Session
 from braid.runtime.settings import Settings
 from braid.states import state_columns
-from braid.tables.delta_log import created_with, newest_version
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 LATE = "_late"
 FINGERPRINT = "braid.fingerprint"
@@ -69,57 +61,3 @@ def tail_columns(view: View) -> tuple[str, ...]:
 
 def base_columns(view: View) -> tuple[str, ...]:
     return ("day", "through", *bounds(view), LATE, *view.keys, *state_columns(view))
-
-
-def create(spark: "SparkSession", tables: ViewTables, view: View, replay_cut: datetime | None) -> None:
-    """Creates what is not there yet. The replay's cut is fixed with the tail, before a query has read anything."""
-    from delta.tables import DeltaTable
-
-    types = _types(spark, view)
-    properties = PROPERTIES | {FINGERPRINT: state_fingerprint(view)}
-    if replay_cut is not None:
-        properties[REPLAY_CUT] = replay_cut.isoformat()
-    for location, columns, by in (
-        (tables.base, base_columns(view), "day"),
-        # Last: where there is a tail, everything is there.
-        (tables.tail, tail_columns(view), "epoch"),
-    ):
-        if DeltaTable.isDeltaTable(spark, location):
-            continue
-        table = DeltaTable.create(spark).location(location).partitionedBy(by)
-        for name in columns:
-            table = table.addColumn(name, types[name])
-        for key, value in properties.items():
-            table = table.property(key, value)
-        table.execute()
-
-
-def replay_cut(spark: "SparkSession", tables: ViewTables) -> datetime | None:
-    """What was fixed when the tail was created."""
-    cut = created_with(tables.tail).get(REPLAY_CUT)
-    return datetime.fromisoformat(cut) if cut else None
-
-
-def pinned(spark: "SparkSession", location: str, version: int | None = None) -> "DataFrame":
-    """The table as it is now, however long the answer takes and whoever writes meanwhile."""
-    version = newest_version(location) if version is None else version
-    return spark.read.format("delta").option("versionAsOf", version).load(location)
-
-
-def throughs(base: "DataFrame") -> dict[date, datetime]:
-    """Day -> the last epoch that it covers."""
-    from pyspark.sql import functions as F
-
-    rows = base.groupBy("day").agg(F.unix_micros(F.max("through")).alias("through")).collect()
-    return {row.day: datetime.fromtimestamp(row.through / 1_000_000, UTC) for row in rows}
-
-
-def _types(spark: "SparkSession", view: View) -> "dict[str, DataType]":
-    """Spark itself says which types the states of this view have."""
-    from pyspark.sql.types import LongType, TimestampType
-
-    # Read only where Spark runs already: those who serve these tables do without it.
-    from braid.check.definitions import compiled_states
-
-    states = {column.name: column.dataType for column in compiled_states(spark, view).schema}
-    return states | {"epoch": TimestampType(), "through": TimestampType(), LATE: LongType()}

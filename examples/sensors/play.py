@@ -4,7 +4,8 @@ from datetime import datetime
 
 from braid.deploy import store as deployment
 from braid.tables.commits import newest_tail_commit
-from braid.tables.view_tables import ViewTables, pinned, throughs
+from braid.tables.spark_tables import pinned, throughs
+from braid.tables.view_tables import ViewTables
 from examples.sensors import alerts, climate, data, usual
 from examples.stage.checks import TruthCheck, against_truth, equal, text
 from examples.stage.naive import Answer

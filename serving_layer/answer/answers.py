@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from braid.define.windows import Window
 from braid.deploy.store import Version
 from braid.merge.arrow import IN_TAIL, Snapshot
-from braid.states import arrow
+from braid.states.database import cursor
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE
 from serving_layer.answer.json_values import plain, plain_rows
@@ -162,7 +162,7 @@ def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.
     partition = f"PARTITION BY {apart[0]} " if apart else ""
     order = [f"{_quoted(ranking.by)} DESC NULLS LAST", *map(_quoted, found.column_names)]
     place = f"row_number() OVER ({partition}ORDER BY {', '.join(order)})"
-    with arrow.cursor() as database:
+    with cursor() as database:
         database.register("found", found.append_column("_row", pa.array(np.arange(len(found)))))
         first = database.sql(
             f"SELECT _row, {place} AS _place FROM found QUALIFY _place <= {ranking.n} "

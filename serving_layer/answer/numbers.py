@@ -1,4 +1,4 @@
-"""Numbers with what is known about them: whether they are final, and how much of them the tail holds."""
+"""Presents states as numbers, and says of each whether it is final and how much of it is in the tail."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,8 +1,8 @@
-"""What a reader asks of a view: checked against the view, and a value from there on."""
+"""Turns the texts of a question (times, keys, grain, order) into a request that is checked against its view."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
@@ -14,11 +14,14 @@ from braid.define.windows import (
     AllTime,
     Fixed,
     Session,
+    Window,
 )
 from braid.errors import BraidError
 from braid.states.calendar import needs_no_zone
 from serving_layer.answer.scope import Scope, Wanted, parse_moment
 
+# A hundred years: beyond it, times at the edge of the calendar could not be told.
+LONGEST = timedelta(days=36_525)
 _EQUAL = re.compile(r"(?P<key>[^=\s]+)\s*=(?P<value>.*)", re.DOTALL)
 _MISSING = re.compile(r"(?P<key>\S+)\s+is\s+null", re.IGNORECASE)
 
@@ -75,7 +78,7 @@ def parse_request(
     """The request that these texts make; what is wrong with one is said, with what there is instead."""
     zone = view.source.zone
     with naming("grain"):
-        window = view.window.read_as(grain)
+        window = _window(view, grain)
     with naming("start"):
         since = None if start is None else parse_moment(start, zone, "start")
     with naming("end"):
@@ -156,6 +159,14 @@ def columns_of(view: View, window: object, group: tuple[str, ...] | None = None)
     """What an answer's rows are made of and can be ordered by."""
     bounds = () if isinstance(window, AllTime) else ("window_start", "window_end")
     return (*(view.keys if group is None else group), *bounds, *view.measures)
+
+
+def _window(view: View, grain: str | None) -> Window:
+    with suppress(OverflowError):
+        window = view.window.read_as(grain)
+        if not isinstance(window, Fixed) or window.size <= LONGEST:
+            return window
+    raise BraidError(f"grain {grain!r} is longer than {LONGEST.days} days, the longest that a window can be.")
 
 
 def _parse_group(view: View, text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which part of a view's tables a question needs: pushed down to the files, and never so far that an answer changes."""
+"""Which rows of a view's tables a question needs, by time and by keys, as conditions on files and rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +17,8 @@ from braid.errors import BraidError
 from braid.states.calendar import local_day
 
 Wanted = tuple[str | None, ...]
+# Days and windows around a time must be times too, in every zone.
+FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def typed(text: str, kind: pa.DataType, key: str, zone: ZoneInfo) -> pa.Scalar:
         return pa.scalar(parse_moment(text, zone, f"key {key!r}"), kind)
     try:
         return pa.scalar(text, pa.string()).cast(kind)
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OverflowError, UnicodeError):
         raise BraidError(
             f"key {key!r} cannot be {text!r}: its values are of type {kind}, such as {_example(kind)}."
         ) from None
@@ -94,6 +96,8 @@ def parse_moment(text: str, zone: ZoneInfo, what: str) -> datetime:
             f"{what} is {text!r}, which is not a time: write it as 2024-03-08, 2024-03-08T14:30 (in {zone}) or "
             "2024-03-08T14:30Z."
         ) from None
+    if not FIRST_YEAR <= moment.year < LAST_YEAR:
+        raise BraidError(f"{what} is {text!r}: use a time between the years {FIRST_YEAR} and {LAST_YEAR}.")
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +16,10 @@ from fastapi.staticfiles import StaticFiles
 
 from braid.define.codec import braid_version
 from serving_layer.http import problems
-from serving_layer.http.access import Access, is_loopback, require_token_beyond_loopback
-from serving_layer.http.limits import Answering, Limits
+from serving_layer.http.access import Access, is_loopback, require_token
+from serving_layer.http.limits import Answering, Limits, OpenStreams
 from serving_layer.http.metrics import ServerMetrics
+from serving_layer.http.problems import Refused
 from serving_layer.http.routes_live import add_live
 from serving_layer.http.routes_running import OtherLayers, add_running
 from serving_layer.http.routes_views import add_views
@@ -26,6 +28,7 @@ from serving_layer.memory.all_views import AllViews
 __all__ = ["Limits", "OtherLayers", "create_app"]
 
 PAGE = Path(__file__).parents[1] / "page"
+OTHERS_SECONDS = 60.0
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
@@ -38,16 +41,21 @@ def create_app(
     token: str = "",
 ) -> FastAPI:
     """The application. The views are started and stopped with it."""
-    require_token_beyond_loopback(host, token)
+    require_token(host, token)
     others = others or OtherLayers()
     metrics = ServerMetrics(views, others.processes)
-    answering = Answering(views, limits or Limits(), metrics)
+    limits = limits or Limits()
+    answering = Answering(limits, metrics)
+    # What the other layers know may take longer, and does not take the place of questions.
+    asking_others = Answering(replace(limits, seconds=OTHERS_SECONDS, at_once=2), metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> Any:
         await anyio.to_thread.run_sync(views.start)
         yield
         await anyio.to_thread.run_sync(views.stop)
+        answering.close()
+        asking_others.close()
 
     app = FastAPI(
         title="Braid",
@@ -58,9 +66,9 @@ def create_app(
         lifespan=lifespan,
     )
     problems.install(app)
-    add_views(app, answering)
-    add_live(app, views, others.status)
-    add_running(app, views, others, metrics)
+    add_views(app, views, answering)
+    add_live(app, views, OpenStreams(limits), others.status)
+    add_running(app, views, others, asking_others, metrics)
     _add_pages(app, others.data_docs)
     names = LOOPBACK_NAMES if is_loopback(host) else None
     app.add_middleware(Access, token=token, names=names)
@@ -87,9 +95,15 @@ def _add_pages(app: FastAPI, data_docs: Path | None) -> None:
         app.add_route(f"/assets/{name}", partial(_packaged, path), include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=PAGE), name="assets")
     if data_docs is not None:
-        app.mount(
-            "/data-docs", StaticFiles(directory=data_docs, html=True, check_dir=False), name="data-docs"
-        )
+        app.mount("/data-docs", DataDocs(directory=data_docs, html=True, check_dir=False), name="data-docs")
+
+
+class DataDocs(StaticFiles):
+    """The pages of quality gates, which are there after the first audit."""
+
+    async def check_config(self) -> None:
+        if not Path(str(self.directory)).is_dir():
+            raise Refused(404, "no day has been audited yet: `braid batch run` writes these pages.")
 
 
 async def _packaged(path: Path, _: HttpRequest) -> FileResponse:

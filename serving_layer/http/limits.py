@@ -1,52 +1,79 @@
-"""What questions may cost, and the threads that answer them, a few at a time."""
+"""What questions may cost, the threads that answer them a few at a time, and how many streams may be open."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-import anyio
+import duckdb
 
 from braid.define.durations import format_duration
 from braid.define.windows import DAY
+from braid.states.database import Stoppable
 from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused
-from serving_layer.memory.all_views import AllViews
 from serving_layer.memory.view_in_memory import ViewInMemory
 
 Result = TypeVar("Result")
+# How soon work that nobody waits for is told to stop again: a query may just have begun.
+STOP_AGAIN = 0.05
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one question may cost: states that are merged, seconds, and how many are answered at a time."""
+    """What one question may cost, how many are answered at a time and may wait, and what may be open.
+
+    One client may have a quarter of the streams and connections: one that takes too many does not shut others out.
+    """
 
     states: int = 10_000_000
     seconds: float = 10.0
     at_once: int = 4
+    waiting: int = 64
+    streams: int = 256
+    connections: int = 512
+
+    def of_one_client(self, number: int) -> int:
+        return max(1, number // 4)
 
 
-@dataclass
 class Answering:
     """Answers questions in threads, a few at a time, each within its limits."""
 
-    views: AllViews
-    limits: Limits
-    metrics: ServerMetrics
-    limiter: anyio.CapacityLimiter = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.limiter = anyio.CapacityLimiter(self.limits.at_once)
+    def __init__(self, limits: Limits, metrics: ServerMetrics) -> None:
+        self.limits, self._metrics = limits, metrics
+        self._room = threading.Semaphore(limits.at_once + limits.waiting)
+        # A thread is free when its work has ended, whether somebody still waits for it or not.
+        self._threads = ThreadPoolExecutor(limits.at_once, "answer")
 
     async def run(self, route: str, work: Callable[[], Result]) -> Result:
-        with self.metrics.timing(route):
+        with self._metrics.timing(route):
+            if not self._room.acquire(blocking=False):
+                raise Refused(503, f"{self.limits.waiting} questions wait already: ask again in a moment.")
+            stoppable = Stoppable()
+            future = self._threads.submit(stoppable.run, work)
+            future.add_done_callback(lambda _: self._room.release())
             try:
-                with anyio.fail_after(self.limits.seconds):
-                    return await anyio.to_thread.run_sync(work, limiter=self.limiter, abandon_on_cancel=True)
+                return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
             except TimeoutError:
                 raise Refused(
                     503,
                     f"no answer within {self.limits.seconds:g} s: ask for a shorter range or a longer grain.",
                 ) from None
+            except duckdb.OutOfMemoryException:
+                raise Refused(
+                    413,
+                    "the answer needs more memory than there is: ask for a shorter range or for some keys.",
+                ) from None
+            finally:
+                _stop(stoppable, future)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def require_affordable(self, now: ViewInMemory, cost: int) -> None:
         if cost > self.limits.states:
@@ -57,3 +84,34 @@ class Answering:
                 f"for some keys, or for a longer grain than {format_duration(pane)}.",
                 "start",
             )
+
+
+def _stop(stoppable: Stoppable, future: Future[Any]) -> None:
+    """Nobody waits any more: work that has not ended is stopped, again and again until it has."""
+    if not future.done():
+        stoppable.stop()
+        asyncio.get_running_loop().call_later(STOP_AGAIN, _stop, stoppable, future)
+
+
+class OpenStreams:
+    """Counts streams of events, which have no end: so many of one client, and in all."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, client: str) -> Iterator[None]:
+        """Only in the event loop: nothing comes between the look and the count."""
+        most = self._limits.of_one_client(self._limits.streams)
+        if self._open[client] >= most:
+            raise Refused(429, f"{most} streams of one client are open already: close one.")
+        if self._open.total() >= self._limits.streams:
+            raise Refused(503, f"{self._limits.streams} streams are open already: ask again later.")
+        self._open[client] += 1
+        try:
+            yield
+        finally:
+            self._open[client] -= 1
+            if not self._open[client]:
+                del self._open[client]

@@ -45,8 +45,8 @@ class ViewMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         views, memory = self._views, self._views.memory
         for name, help_text, value in (
-            ("braid_serving_memory_bytes", "Blocks of bases that are held in memory.", memory.bytes),
-            ("braid_serving_tail_bytes", "Tails, which are held in memory as a whole.", memory.reserved),
+            ("braid_serving_memory_bytes", "Blocks of days in memory.", memory.bytes),
+            ("braid_serving_tail_bytes", "Tails in memory.", memory.reserved),
             ("braid_serving_memory_limit_bytes", "What both may come to.", memory.most_bytes),
             ("braid_serving_views", "Views that are served.", len(views.versions())),
             ("braid_serving_problems", "Views that cannot be followed.", len(views.problems)),

@@ -58,7 +58,7 @@ def asked(view: View, given: Mapping[str, Any], http: HttpRequest, more: Iterabl
     known = (*OF_EVERY_QUESTION, *more)
     conditions: list[str] = list(given.get("where") or ())
     for name, value in http.query_params.multi_items():
-        if name in known or name == "token":
+        if name in known:
             continue
         if name not in view.keys:
             raise RequestError(

@@ -8,7 +8,6 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from braid.errors import BraidError
-from braid.runtime.logging import Logger
 from serving_layer.answer.request import RequestError
 from serving_layer.memory.all_views import NotDeployed, UnknownView
 
@@ -31,12 +30,11 @@ TITLES = {
     405: "This cannot be done here",
     406: "The answer does not come in this form",
     413: "The answer would be too large",
+    429: "Too many at a time",
     421: "This server does not answer to that name",
     500: "Braid has a defect",
     503: "Not now",
 }
-
-log = Logger("serve")
 
 
 class Refused(Exception):
@@ -52,7 +50,7 @@ def problem(status: int, detail: str, parameter: str | None = None) -> JSONRespo
     content: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if parameter is not None:
         content["parameter"] = parameter
-    headers = {"Retry-After": "1"} if status == 503 else {}
+    headers = {"Retry-After": "1"} if status in (429, 503) else {}
     return JSONResponse(content, status, headers, MEDIA_TYPE)
 
 
@@ -89,8 +87,3 @@ def install(app: FastAPI) -> None:
         if isinstance(error, UnknownView):
             return problem(404, str(error), "view")
         return problem(503 if isinstance(error, NotDeployed) else 400, str(error))
-
-    @app.exception_handler(Exception)
-    async def defect(request: Request, error: Exception) -> JSONResponse:
-        log.error("a question failed", path=request.url.path, error=repr(error))
-        return problem(500, "the server's log says more; the other answers are not affected.")

@@ -10,6 +10,7 @@ from fastapi import Request as HttpRequest
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from serving_layer.answer.request import Request, naming
+from serving_layer.http.limits import OpenStreams
 from serving_layer.http.parameters import asked
 from serving_layer.http.problems import documented
 from serving_layer.memory.all_views import AllViews
@@ -23,7 +24,14 @@ Mode = Literal["updates", "final"]
 Events = AsyncIterator[ServerSentEvent]
 
 
-def add_live(app: FastAPI, views: AllViews, status: Callable[[], dict[str, Any]]) -> None:
+def add_live(
+    app: FastAPI, views: AllViews, streams: OpenStreams, status: Callable[[], dict[str, Any]]
+) -> None:
+    # Counted until the stream has ended, however it ends: a dependency is left when the answer is.
+    async def a_stream(http: HttpRequest) -> AsyncIterator[None]:
+        with streams.one_more(http.client.host if http.client else ""):
+            yield
+
     # Asked before the stream begins: what cannot be watched is answered by a problem and not by a broken stream.
     def watched(
         view: str,
@@ -39,8 +47,9 @@ def add_live(app: FastAPI, views: AllViews, status: Callable[[], dict[str, Any]]
     @app.get(
         "/views/{view}/live",
         tags=["live"],
-        responses=documented(400, 404, 503),
+        responses=documented(400, 404, 429, 503),
         response_class=EventSourceResponse,
+        dependencies=[Depends(a_stream)],
     )
     async def live(
         view: str,
@@ -51,7 +60,13 @@ def add_live(app: FastAPI, views: AllViews, status: Callable[[], dict[str, Any]]
         async for event in _moves(views, view, request, mode):
             yield event
 
-    @app.get("/live", tags=["live"], response_class=EventSourceResponse)
+    @app.get(
+        "/live",
+        tags=["live"],
+        responses=documented(429, 503),
+        response_class=EventSourceResponse,
+        dependencies=[Depends(a_stream)],
+    )
     async def live_everything() -> Events:
         """Server-sent events: `views` when one of them has moved, `status` of the processes every two seconds."""
         async for event in _everything(views, status):

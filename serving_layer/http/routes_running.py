@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from braid.runtime.status import ProcessStatus
+from serving_layer.http.limits import Answering
 from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused, documented, problem
 from serving_layer.memory.all_views import AllViews
@@ -26,34 +28,37 @@ class OtherLayers:
     data_docs: Path | None = None
 
 
-def add_running(app: FastAPI, views: AllViews, others: OtherLayers, metrics: ServerMetrics) -> None:
+def add_running(
+    app: FastAPI, views: AllViews, others: OtherLayers, answering: Answering, metrics: ServerMetrics
+) -> None:
     def known_view(name: str) -> str:
         if name not in views.names:
             views.now(name)
         return name
 
-    @app.get("/days/{view}", tags=["layers"], responses=documented(404))
-    def days(view: str) -> dict[str, Any]:
+    @app.get("/days/{view}", tags=["layers"], responses=documented(404, 503))
+    async def days(view: str) -> dict[str, Any]:
         """Day by day: state, events, rows, cut, gate, and how right the served number was before the publish."""
-        return {"view": known_view(view), "days": others.days(view)}
+        name = known_view(view)
+        return {"view": name, "days": await answering.run("/days/{view}", partial(others.days, name))}
 
-    @app.get("/ledger/{source}", tags=["layers"], responses=documented(400, 404))
-    def ledger(source: str) -> dict[str, Any]:
+    @app.get("/ledger/{source}", tags=["layers"], responses=documented(400, 404, 503))
+    async def ledger(source: str) -> dict[str, Any]:
         """What was consumed, and what became of it."""
         if source not in views.definitions.sources or others.ledger is None:
             known = ", ".join(views.definitions.sources)
             raise Refused(404, f"there is no source {source!r}: the sources are {known}.", "source")
-        return others.ledger(source)
+        return await answering.run("/ledger/{source}", partial(others.ledger, source))
 
-    @app.get("/accuracy/{view}", tags=["layers"], responses=documented(404))
-    def accuracy(view: str) -> dict[str, Any]:
+    @app.get("/accuracy/{view}", tags=["layers"], responses=documented(404, 503))
+    async def accuracy(view: str) -> dict[str, Any]:
         """How right what was served turned out to be, by day, and how complete how soon."""
-        return others.accuracy(known_view(view))
+        return await answering.run("/accuracy/{view}", partial(others.accuracy, known_view(view)))
 
-    @app.get("/status", tags=["running"])
-    def status() -> dict[str, Any]:
+    @app.get("/status", tags=["running"], responses=documented(503))
+    async def status() -> dict[str, Any]:
         """What runs and how it does."""
-        return others.status()
+        return await answering.run("/status", others.status)
 
     @app.get("/health", tags=["running"], responses=documented(503))
     async def health() -> Response:

@@ -20,9 +20,10 @@ from serving_layer.memory.view_in_memory import ViewInMemory, level_of
 
 
 def windows_cost(now: ViewInMemory, request: Request) -> int:
-    """About how many states the windows of a question are merged from."""
-    level = level_of(now.view, now.view.window.read_as(request.grain))
-    return now.cost(scope_of(now.view, request), level)
+    """About how many states the windows of a question are merged from: one counts in each window that it is in."""
+    window = now.view.window.read_as(request.grain)
+    copies = -(-window.size // window.every) if isinstance(window, Fixed) else 1
+    return now.cost(scope_of(now.view, request), level_of(now.view, window)) * copies
 
 
 def range_cost(now: ViewInMemory, request: Request) -> int:
@@ -30,8 +31,7 @@ def range_cost(now: ViewInMemory, request: Request) -> int:
     return now.cost(range_of(now.view, request), DAY if now.levels() else None)
 
 
-def add_views(app: FastAPI, answering: Answering) -> None:
-    views = answering.views
+def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
 
     @app.get("/views", tags=["views"])
     async def list_views() -> dict[str, Any]:

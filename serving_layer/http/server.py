@@ -1,24 +1,27 @@
 """Runs the API until it is told to stop: open streams are ended, questions that are being answered are not."""
 
+import resource
 import socket
 import threading
+from dataclasses import replace
 
 import uvicorn
 from fastapi import FastAPI
 
 from braid.errors import BraidError
+from serving_layer.http.connections import SPARE, OpenConnections, limited
+from serving_layer.http.limits import Limits
 
 # After that long a client that will not let go is let go.
 PATIENCE = 3
+# Files that the server itself may have open: tables, libraries, its log.
+OWN_FILES = 256
 
 
-def serve(app: FastAPI, host: str, port: int, stop: threading.Event) -> None:
+def serve(app: FastAPI, host: str, port: int, stop: threading.Event, limits: Limits | None = None) -> None:
     """Blocks until `stop` is set. In a thread of its own, uvicorn leaves signals to the command line."""
     with _listening(host, port) as listener:
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=PATIENCE
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(server_config(app, limits or Limits()))
 
         def run() -> None:
             try:
@@ -33,6 +36,20 @@ def serve(app: FastAPI, host: str, port: int, stop: threading.Event) -> None:
         thread.join()
     if not server.started:
         raise RuntimeError("the server ended before it could answer: what it said above tells why")
+
+
+def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
+    """No more connections than this process may have files open, with room for tables and sockets of its own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + SPARE + OWN_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    fitting = replace(limits, connections=max(1, min(limits.connections, soft - SPARE - OWN_FILES)))
+    return uvicorn.Config(
+        app, http=limited(OpenConnections(fitting)), ws="none", log_level="warning", access_log=False,
+        timeout_graceful_shutdown=PATIENCE,
+    )  # fmt: skip
 
 
 def _listening(host: str, port: int) -> socket.socket:

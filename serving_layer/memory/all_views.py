@@ -210,6 +210,7 @@ class AllViews:
         return [watcher for watcher in self._watchers.get(name, ()) if not watcher.has_left]
 
     def _weigh(self) -> None:
+        self.memory.tail_share = self.memory.most_bytes // (2 * max(1, len(self._followers)))
         self.memory.reserved = sum(follower.now.tail_bytes for follower in self._followers.values())
 
     def _follow(self) -> None:

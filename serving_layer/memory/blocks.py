@@ -86,6 +86,8 @@ class BlockCache:
         self.bytes = 0
         # Bytes that are held elsewhere and cannot be given up: the tails.
         self.reserved = 0
+        # What the tail of one view may take before its old part is left in its table.
+        self.tail_share = most_bytes // 2
         self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._lock = threading.Lock()
         self._loading: dict[Hashable, threading.Lock] = {}

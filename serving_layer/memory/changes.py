@@ -64,6 +64,8 @@ class NewCommits:
         for now in (self.before, self.now):
             for day in self.published & now.files.keys():
                 yield now.block(day).states().select(names)
+        for day in self.published & {*self.before.old_days()}:
+            yield self.before.old_block(day).states().select(names)
         days = pa.array(self.published, pa.date32())
         for piece in self.before.pieces if self.published else ():
             rows = piece.block.states()

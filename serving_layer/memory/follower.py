@@ -4,6 +4,7 @@ import time
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from braid.deploy.store import Version
@@ -20,6 +21,8 @@ from serving_layer.memory.view_in_memory import ViewInMemory, files_of, open_in_
 MEMORY = 1 << 30
 # How often tables without news are asked whether they are still the same tables.
 SAME_TABLES_EVERY = 2.0
+# Files of a version that was pinned are deleted a day after they were replaced.
+PIN_AGAIN = 3600.0
 
 
 class Follower:
@@ -55,6 +58,7 @@ class Follower:
         if taken is not None:
             after, appended = taken
             after, published = self._take_base(after)
+            after = self._within_share(after)
             self._note(before, after)
             # Asked after the commits were read: had the tables been replaced before that, it would show now.
             if not self._are_replaced(before, has_news=after is not before):
@@ -64,10 +68,13 @@ class Follower:
     def _open(self, version: Version) -> ViewInMemory:
         tables = self._tables(version)
         # The tail first, as every reader: see serving_layer.answer.reader.
-        tail = pin(require_table(tables.tail, version))
+        table = require_table(tables.tail, version)
+        tail = pin(table)
         self._base_table: DeltaTable | None = open_table(tables.base)
         base = None if self._base_table is None else pin(self._base_table)
-        opened = open_in_memory(version, self._memory, tail, base)
+        size = pc.sum(pa.table(table.get_add_actions(flatten=True))["size_bytes"]).as_py() or 0
+        opened = open_in_memory(version, self._memory, tail, base, too_large=size > self._memory.tail_share)
+        self._pinned_at = time.monotonic()
         self._stamps = {}
         self._note(opened)
         return opened
@@ -104,6 +111,20 @@ class Follower:
             day for day in new.keys() | now.files.keys() if new.get(day) != now.files.get(day)
         )
         return now.with_base(base, published), published
+
+    def _within_share(self, now: ViewInMemory) -> ViewInMemory:
+        """Leaves the old part of a tail that nobody publishes in its table, as of the version that was read."""
+        until = None if now.mark is None else now.mark.complete
+        has_more = until is not None and (now.old is None or now.old.until < until)
+        is_large = has_more and now.tail_bytes > self._memory.tail_share
+        is_old_pin = now.old is not None and time.monotonic() - self._pinned_at > PIN_AGAIN
+        if not is_large and not is_old_pin:
+            return now
+        table = open_table(self._tables(now.version).tail, now.tail_version)
+        if table is None:
+            return now
+        self._pinned_at = time.monotonic()
+        return now.without_old(pin(table))
 
     def _are_replaced(self, now: ViewInMemory, has_news: bool) -> bool:
         """Whether other tables stand where these stood: rebuilt, or restored from elsewhere."""

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from braid.define.view import View
 from braid.define.windows import DAY, Fixed, Session
 from braid.merge.arrow import Snapshot
-from braid.states import arrow
 from braid.states.arrow import INSTANT
 from braid.states.calendar import is_wall_clock, pane_start, windows_of
+from braid.states.database import cursor
 from serving_layer.answer.scope import EVERYTHING, Scope
 from serving_layer.memory.view_in_memory import ViewInMemory
 
@@ -73,7 +73,7 @@ class TouchedKeys:
         same = " AND ".join(
             f"states.{quoted} IS NOT DISTINCT FROM keys.{quoted}" for quoted in map(_quoted, names)
         )
-        with arrow.cursor() as connection:
+        with cursor() as connection:
             connection.register("states", numbered)
             connection.register("keys", self.keys)
             rows = connection.sql(f"SELECT _row FROM states SEMI JOIN keys ON {same} ORDER BY _row")
@@ -130,6 +130,7 @@ def _ending(now: ViewInMemory, after: datetime | None, until: datetime) -> Itera
     """Partial sessions whose last event is in (after, until]; each lies within one day."""
     blocks = [piece.block for piece in now.pieces]
     blocks += [now.block(day) for day in now.days(Scope(after, until))]
+    blocks += [now.old_block(day) for day in now.old_days(Scope(after, until))]
     return [_ended_in(block.states(), after, until) for block in blocks]
 
 

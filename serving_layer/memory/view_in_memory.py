@@ -26,6 +26,7 @@ from braid.tables.delta_rs import Pinned
 from serving_layer.answer.numbers import with_late
 from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values
 from serving_layer.memory.blocks import Block, BlockCache
+from serving_layer.memory.old_tail import OldTail, left_in_table
 
 # So many pieces of a tail of one size become one of the next: few pieces, and none is written anew often.
 PIECES = 8
@@ -55,6 +56,7 @@ class ViewInMemory:
     files: Mapping[date, tuple[str, ...]]
     rows: Mapping[date, int]
     through: Mapping[date, datetime]
+    old: OldTail | None = None
 
     @property
     def view(self) -> View:
@@ -104,6 +106,11 @@ class ViewInMemory:
             for piece in self.pieces
             if piece.block.count(scope.since, scope.until)
         ]
+        tail += [
+            self.old_block(day).states(scope.since, scope.until, wanted)
+            for scope in scopes
+            for day in self.old_days(scope)
+        ]
         return Snapshot(
             self.version,
             self.tail_version,
@@ -117,6 +124,7 @@ class ViewInMemory:
     def cost(self, scope: Scope, level: timedelta | None = None) -> int:
         """About how many states a question merges, whatever their keys, without reading any."""
         tail = sum(piece.block.count(scope.since, scope.until) for piece in self.pieces)
+        tail += sum(self._cost_of_old_day(day, scope) for day in self.old_days(scope))
         return tail + sum(self._cost_of_day(day, scope, level) for day in self.days(scope))
 
     def levels(self) -> list[timedelta]:
@@ -130,14 +138,37 @@ class ViewInMemory:
 
     def days(self, scope: Scope = EVERYTHING) -> list[date]:
         """The days of the base whose rows may be in the scope."""
-        first, last = scope.days(self.view.source.zone)
-        return sorted(
-            day for day in self.files if (first is None or day >= first) and (last is None or day <= last)
-        )
+        return self._within(self.files, scope)
+
+    def old_days(self, scope: Scope = EVERYTHING) -> list[date]:
+        """The days of which the tail has rows that were left in its table."""
+        return [] if self.old is None else self._within(self.old.days, scope)
 
     def tail_days(self) -> set[date]:
         """The days of which the tail has events."""
-        return {day for piece in self.pieces for day in piece.block.values("day")}
+        return {day for piece in self.pieces for day in piece.block.values("day")} | {*self.old_days()}
+
+    def old_block(self, day: date) -> Block:
+        """A day of what was left in the tail's table, beyond the day's cut."""
+        if self.old is None:
+            raise LookupError(day)
+        old, through = self.old, self.through.get(day)
+        return self.memory.block(self._old_name(day), lambda: Block(old.states(self.view, day, through)))
+
+    def without_old(self, tail: Pinned) -> "ViewInMemory":
+        """The same, with the rows of closed epochs left in the table, which is pinned at the version that was read."""
+        until = None if self.mark is None else self.mark.complete
+        if until is None:
+            return self
+        pieces, left = [], []
+        for piece in self.pieces:
+            rows = piece.block.states()
+            is_old = pc.less_equal(rows["epoch"], pa.scalar(until, INSTANT))
+            left.append(rows.filter(is_old))
+            kept = rows.filter(pc.invert(is_old))
+            pieces += [Piece(_tier(len(kept)), Block(kept))] if len(kept) else []
+        before = self.old or OldTail(tail, until, {})
+        return replace(self, pieces=tuple(pieces), old=before.with_more(tail, until, left))
 
     def block(self, day: date, level: timedelta | None = None) -> Block:
         """A day of the base; content decides its name, so that a day that is published anew is another block."""
@@ -164,10 +195,28 @@ class ViewInMemory:
         )
         rows = {day: count for day, count in self.rows.items() if self.files.get(day) == files.get(day)}
         rows |= rows_by_day(base, [day for day in files if day not in rows])
-        return replace(self, base=base, files=files, rows=rows, through=through, pieces=pieces)
+        old = self.old and self.old.uncovered(through)
+        return replace(self, base=base, files=files, rows=rows, through=through, pieces=pieces, old=old)
 
     def _name(self, day: date, level: timedelta | None) -> Hashable:
         return self.version.view.name, self.version.number, self.files[day], level
+
+    def _old_name(self, day: date) -> Hashable:
+        if self.old is None:
+            raise LookupError(day)
+        return "tail", self.old.pinned.table_id, day, self.old.days[day].last, self.through.get(day)
+
+    def _within(self, days: Iterable[date], scope: Scope) -> list[date]:
+        first, last = scope.days(self.view.source.zone)
+        return sorted(
+            day for day in days if (first is None or day >= first) and (last is None or day <= last)
+        )
+
+    def _cost_of_old_day(self, day: date, scope: Scope) -> int:
+        block = self.memory.find(self._old_name(day))
+        if block is not None:
+            return block.count(scope.since, scope.until)
+        return 0 if self.old is None else self.old.days[day].rows
 
     def _cost_of_day(self, day: date, scope: Scope, level: timedelta | None) -> int:
         block = self.memory.find(self._name(day, level))
@@ -193,14 +242,21 @@ class ViewInMemory:
         return self.tail_pinned.schema.empty_table().select(list(columns))
 
 
-def open_in_memory(version: Version, memory: BlockCache, tail: Pinned, base: Pinned | None) -> ViewInMemory:
-    """What the tables hold now: all of the tail, and of the base where its days are."""
+def open_in_memory(
+    version: Version, memory: BlockCache, tail: Pinned, base: Pinned | None, too_large: bool = False
+) -> ViewInMemory:
+    """What the tables hold now: the tail, or what is recent of a large one, and of the base where its days are."""
     through = {} if base is None else base.throughs()
     files = {} if base is None else files_of(base)
-    rows = beyond(tail.rows(tail_columns(version.view)), through)
+    mark = tail.mark()
+    old, recent = None, None
+    if too_large and mark is not None and mark.complete is not None:
+        old = left_in_table(tail, mark.complete).uncovered(through)
+        recent = pc.field("epoch") > pa.scalar(mark.complete, INSTANT)
+    rows = beyond(tail.rows(tail_columns(version.view), recent), through)
     pieces = (Piece(_tier(len(rows)), Block(rows)),) if len(rows) else ()
     sizes = {} if base is None else rows_by_day(base, files)
-    return ViewInMemory(version, memory, tail, tail.version, pieces, tail.mark(), base, files, sizes, through)
+    return ViewInMemory(version, memory, tail, tail.version, pieces, mark, base, files, sizes, through, old)
 
 
 def files_of(base: Pinned) -> dict[date, tuple[str, ...]]:

@@ -1,8 +1,9 @@
 """Appends micro-batches to a log, each exactly once, and keeps its epochs moving when nothing arrives."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,8 +14,9 @@ from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
-from braid.tables.commits import Commit, newest_commit, next_epoch
-from braid.writing import Batch, decide
+from braid.tables import delta_rs
+from braid.tables.commits import Commit, epoch_of, newest_commit, next_epoch
+from braid.writing import Batch, beat_due, closing_epoch, decide, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 
@@ -26,6 +28,11 @@ logger = Logger("ingest")
 APART = {"fs.braid.writer": "ingest"}
 # Up to this many records one task is faster than several.
 SMALL = 10_000
+
+
+def wall_clock() -> datetime:
+    """The clock that Spark stamps its batches with."""
+    return datetime.now(UTC)
 
 
 class ClockWentBack(Exception):
@@ -48,15 +55,28 @@ class Appender(BatchWriter):
     clock: Callable[[], datetime]
     counted: Callable[[int], Counted | None]
     replaces: str | None = None
+    # The epoch before which there are rows already, where no commit says so.
+    after: datetime | None = None
+    has_rows: bool = False
     last: Commit | None = None
+    # The latest time that deduplication has seen, and how far that is ahead of the machine's clock: after a clock has
+    # jumped forward and back, time goes on from there.
     floor: datetime = field(init=False)
+    ahead: timedelta = timedelta(0)
+    elapsed: Callable[[], float] = time.monotonic
+    # When the epoch of the last commit began, as this process knows.
+    _began: float = field(default_factory=time.monotonic)
     # The batch of this start whose count is still to come: the engine gives it when it has finished the batch.
     _awaited: int | None = None
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the log."""
+        self.take_turn(self.log.settings)
         self.last, self._awaited = newest_commit(self.log.table), None
+        self.has_rows = self.last is not None or delta_rs.has_rows(self.log.table)
         self.floor = self.last.clock if self.last else self.log.source.earliest
+        self.ahead = max(self.floor - wall_clock(), timedelta(0)) if self.last else timedelta(0)
+        self._began = self.elapsed()
 
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch that is in the log already is only run through, to advance the state."""
@@ -77,10 +97,11 @@ class Appender(BatchWriter):
     def beat(self) -> bool:
         """Closes the epoch of an idle source: an empty commit with the last batch and the new epoch."""
         with self.lock:
-            if self.last is None or self.in_doubt or self._is_being_counted(self.last):
+            if self.last is None or not may_speak(self.in_doubt) or self._is_being_counted(self.last):
                 return False
-            epoch = next_epoch(self.last.epoch, self.clock(), self.log.settings.epoch)
-            if epoch == self.last.epoch:
+            length, present = self.log.settings.epoch, epoch_of(self.clock(), self.log.settings.epoch)
+            epoch = beat_due(self.last.epoch, present, self.last.beat, self._waited(), length)
+            if epoch is None:
                 return False
             self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
             return True
@@ -88,9 +109,27 @@ class Appender(BatchWriter):
     def close_epoch(self) -> None:
         """Ends the present epoch: all that was ingested can be cut, also when ingest does not run."""
         with self.lock:
-            if self.last is not None and not self.last.beat and not self.in_doubt:
-                epoch = self.last.epoch + self.log.settings.epoch
+            if self.last is None or not may_speak(self.in_doubt):
+                return
+            epoch = closing_epoch(self.last.epoch, self.last.beat, self.log.settings.epoch)
+            if epoch is not None:
                 self._write(self._nothing(), replace(self._settled(), epoch=epoch, beat=True))
+
+    @property
+    def table(self) -> str:
+        return self.log.table
+
+    @property
+    def word(self) -> Commit | None:
+        return self.last
+
+    def repeat(self) -> None:
+        if self.last is not None:
+            self._write(self._nothing(), replace(self._settled(), beat=True))
+
+    def _waited(self) -> timedelta:
+        """How long ago the newest epoch began, whatever the machine's clock says."""
+        return timedelta(seconds=self.elapsed() - self._began)
 
     def _plan_before(self, batch: int) -> Plan | None:
         return self.checkpoint.plan(batch - 1) if batch > 0 else None
@@ -113,7 +152,8 @@ class Appender(BatchWriter):
 
     def _refuse_old_clock(self, plan: Plan) -> None:
         """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""
-        if self.last is not None and max(plan.clock, self.floor) < self.last.clock - self.log.source.horizon:
+        present = max(plan.clock + self.ahead, self.floor)
+        if self.last is not None and present < self.last.clock - self.log.source.horizon:
             raise ClockWentBack(f"the clock went back from {self.last.clock} to {plan.clock}")
 
     def _next(self, query: str, batch: int, plan: Plan) -> Commit:
@@ -122,11 +162,12 @@ class Appender(BatchWriter):
         known = self.last.start if self.last else {}
         first = {} if known.keys() >= end.keys() else self.checkpoint.first_offsets(topic)
         start = {partition: known.get(partition, max(0, first.get(partition, 0))) for partition in end}
-        epoch = next_epoch(self.last.epoch if self.last else None, self.clock(), self.log.settings.epoch)
+        last = self.last.epoch if self.last else self.after
+        epoch = next_epoch(last, self.clock(), self.log.settings.epoch, self._waited())
         settled = self._settled() if self.last else None
         return Commit(
             query=query, batch=batch, epoch=epoch, start=start, end=end,
-            clock=max(plan.clock, settled.clock) if settled else plan.clock,
+            clock=max(plan.clock + self.ahead, settled.clock) if settled else plan.clock,
             duplicates=settled.duplicates if settled else 0,
             uncounted=settled.uncounted if settled else 0,
             unknown_fields=settled.unknown_fields if settled else (),
@@ -164,12 +205,9 @@ class Appender(BatchWriter):
         writer = (
             rows.withColumn("_epoch", F.expr(timestamp(commit.epoch))).write.format("delta").options(**APART)
         )
-        writer = writer.mode("append").option("userMetadata", commit.to_json())
-        if self.log.settings.strict and not commit.beat:
-            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
-        with self.committing():
-            writer.save(self.log.table)
-        self.last = commit
+        before, self.last = self.last, self.save(writer.mode("append"), commit)
+        if before is None or before.epoch != commit.epoch:
+            self._began = self.elapsed()
         self.batches += not commit.beat
 
     def _nothing(self) -> DataFrame:

@@ -74,10 +74,14 @@ class IngestJob(Job):
         appender = Appender(
             spark=self.spark, checkpoint=checkpoint, log=self.log, clock=self.clock, counted=self._counted,
             replaces=takeover.replaces if takeover else None,
+            after=datetime.fromisoformat(takeover.epoch) if takeover and takeover.epoch else None,
         )  # fmt: skip
         appender.begin()
         owner = f"source {source.name!r}"
-        recovery.refuse_lost_checkpoint("log", owner, checkpoint, appender.last, takeover, checkpoint.mend)
+        recovery.refuse_lost_checkpoint(
+            "log", owner, checkpoint, appender.last, takeover, appender.has_rows, checkpoint.mend
+        )
+        appender.wake()
         self.appender = appender
         self._tune_parquet()
         rows = self._plan(appender, takeover)
@@ -104,7 +108,9 @@ class IngestJob(Job):
         arriving = records.stream(self.spark, self.log, start)
         if drift := unknown_fields(self.source):
             arriving = arriving.observe(DRIFT, *drift)
-        return dedup.drop_duplicates(self.source, parse(self.source, arriving), appender.floor)
+        return dedup.drop_duplicates(
+            self.source, parse(self.source, arriving), appender.floor, appender.ahead
+        )
 
     def _counted(self, batch: int) -> Counted | None:
         """What the engine says of a batch that this very query has finished; None if a crash took it along."""
@@ -135,6 +141,7 @@ class IngestJob(Job):
         """All that was ingested can be cut, also when ingest does not run."""
         if self.appender is not None:
             self.appender.close_epoch()
+            self.appender.rest()
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)

@@ -1,14 +1,26 @@
 """What every exactly-once writer of micro-batches shares: its lock, how it stops, how a refusal reaches a person."""
 
 import threading
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.errors import BraidError
+from braid.runtime.settings import Settings
+from braid.tables import delta_rs
+from braid.tables.commits import Commit, TailCommit, described, keep
+from braid.tables.conditional import CONFLICT
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
+
+# The id under which all that a log's or a tail's writer commits is counted.
+WRITERS = "braid-writer"
+
+Said = TypeVar("Said", Commit, TailCommit)
 
 
 class Stopping(Exception):
@@ -26,6 +38,8 @@ class BatchWriter(ABC):
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
     in_doubt: bool = False
+    # The commits to the table so far, where each writer must prove that it is alone; None where a lock does.
+    turn: int | None = None
 
     def append(self, rows: DataFrame, batch: int) -> None:
         """One micro-batch, for `foreachBatch`."""
@@ -47,12 +61,70 @@ class BatchWriter(ABC):
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """Commits a batch that is not there yet, and only then; the lock is held."""
 
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """A commit that fails may have been made all the same: nothing more may be said until it was looked up.
+    @property
+    @abstractmethod
+    def table(self) -> str:
+        """The table that it writes."""
 
-        A commit after it would repeat the batch before it as the newest, and the next start would append it twice.
+    @property
+    @abstractmethod
+    def word(self) -> Commit | TailCommit | None:
+        """Its newest commit."""
+
+    @abstractmethod
+    def repeat(self) -> None:
+        """Says the newest commit once more, without rows."""
+
+    def wake(self) -> None:
+        """Before the first batch of a start: what was kept while nobody wrote is in a commit again, and kept no more.
+
+        What is kept is therefore never older than a commit, whenever the process dies.
+        """
+        with self.lock:
+            if self.word is not None and next(described(self.table, type(self.word).from_json), None) is None:
+                self.repeat()
+            keep(self.table, None)
+
+    def rest(self) -> None:
+        """Keeps what was said last where no clean-up of commits finds it: nobody writes until the next start."""
+        with self.lock:
+            if self.word is not None and not self.in_doubt:
+                keep(self.table, self.word)
+
+    def take_turn(self, settings: Settings) -> None:
+        """Before the table is looked at: whoever commits after this, without being seen, is noticed."""
+        self.turn = delta_rs.turn(self.table, WRITERS) if settings.is_fenced else None
+
+    def save(self, writer: Any, commit: Said) -> Said:
+        """Commits rows with what is said of them, and gives back what was said.
+
+        A commit that fails may have been made all the same: nothing more may be said until it was looked up. A commit
+        after it would repeat the batch before it as the newest, and the next start would append it twice.
         """
         self.in_doubt = True
-        yield
+        if self.turn is None:
+            writer.option("userMetadata", commit.to_json()).save(self.table)
+        else:
+            commit = replace(commit, token=uuid.uuid4().hex)
+            self._save_alone(writer.option("userMetadata", commit.to_json()), commit, self.turn + 1)
+            self.turn += 1
         self.in_doubt = False
+        return commit
+
+    def _save_alone(self, writer: Any, commit: Said, turn: int) -> None:
+        """Delta skips a commit whose turn is there already, without a word: it is looked for."""
+        try:
+            writer.option("txnAppId", WRITERS).option("txnVersion", turn).save(self.table)
+        except (Py4JJavaError, PySparkException) as error:
+            if CONFLICT not in str(error):
+                raise
+            raise self._not_alone() from None
+        newest = next((said for _, said in described(self.table, type(commit).from_json)), None)
+        if newest is None or newest.token != commit.token:
+            raise self._not_alone()
+
+    def _not_alone(self) -> BraidError:
+        return BraidError(
+            f"another process writes to {self.table} at the same time, and was first: nothing that this one has "
+            "written counts, nothing is lost and nothing is twice. Stop one of the two."
+        )

@@ -7,7 +7,7 @@ a `kill -9`; so the JVM is written into the lock file, and a successor waits unt
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
@@ -43,6 +43,20 @@ def only_driver(
 def is_driven(settings: Settings, job: str) -> bool:
     """Whether some process holds the job now."""
     return settings.home_is_local and is_locked(_file(settings, job))
+
+
+@contextmanager
+def only_undriven(settings: Settings, job: str) -> Iterator[bool]:
+    """Keeps others from starting the job for as long as the block runs; False where that cannot be, or it runs."""
+    with ExitStack() as held:
+        try:
+            if settings.home_is_local:
+                held.enter_context(locked(_file(settings, job), patience=0))
+                _wait_for_the_old_one(_file(settings, job), job, patience=0)
+            alone = settings.home_is_local
+        except BraidError:
+            alone = False
+        yield alone
 
 
 def _file(settings: Settings, job: str) -> Path:

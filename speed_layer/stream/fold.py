@@ -25,13 +25,9 @@ from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, newest_version, transactions
-from braid.tables.view_tables import (
-    LATE,
-    base_columns,
-    pinned,
-    tail_columns,
-    throughs,
-)
+from braid.tables.spark_tables import pinned, throughs
+from braid.tables.view_tables import LATE, base_columns, tail_columns
+from braid.writing import may_speak
 from speed_layer.stream.tail import TailWriter
 
 logger = Logger("stream")
@@ -72,7 +68,7 @@ class Folding:
         """One round of what is due, and whether anything was. Cheap when nothing is."""
         writer = self.writer
         with writer.lock:
-            if writer.last is None or writer.in_doubt or writer.last.complete is None:
+            if writer.last is None or not may_speak(writer.in_doubt) or writer.last.complete is None:
                 return False
             complete = writer.last.complete
             self._catch_up()

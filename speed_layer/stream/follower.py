@@ -21,6 +21,8 @@ from speed_layer.stream.tail import TailWriter
 LOCAL_LOOK, REMOTE_LOOK = 0.02, 0.5
 # What is read in one go by a stream that has fallen behind: enough to keep the cores busy.
 MOST_COMMITS, MOST_BYTES = 100, 256 * 2**20
+# Seconds until a round that does not end is cut off when its stream is stopped.
+STOP_PATIENCE = 60.0
 # How often a commit that does not come is suspected to be gone.
 SUSPECT_EVERY = 10.0
 
@@ -51,13 +53,29 @@ class LogFollower:
         return self._thread is not None and self._thread.is_alive()
 
     def join(self) -> None:
-        """Until it has ended; whoever waits has told its writer to stop, or runs it once."""
+        """Until it has ended; whoever waits runs it once."""
         if self._thread is not None:
             self._thread.join()
 
+    def stop(self) -> None:
+        """Between two rounds; one that does not come to its end is cut off, and looked up at the next start."""
+        self.writer.stopping.set()
+        if self._thread is None:
+            return
+        self._thread.join(STOP_PATIENCE)
+        if self._thread.is_alive():
+            self.writer.spark.sparkContext.cancelJobGroup(self.name)
+            self._thread.join(STOP_PATIENCE)
+        if self._thread.is_alive():
+            raise BraidError(
+                f"{self.name} does not stop: Spark has not answered for {2 * STOP_PATIENCE:g} s. End this process."
+            )
+
     def _run(self) -> None:
         stopping = self.writer.stopping
-        self.writer.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        context = self.writer.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", self.name)
+        context.setJobGroup(self.name, self.name)
         look = REMOTE_LOOK if "://" in self.writer.log.table else LOCAL_LOOK
         try:
             while not stopping.is_set():
@@ -112,6 +130,7 @@ class LogFollower:
         if self.clock() - self._suspected < SUSPECT_EVERY:
             return
         self._suspected = self.clock()
+        self.writer.refuse_other_log()
         table = self.writer.log.table
         newest = newest_version(table)
         # Looked at once more: it may have come between the two looks.

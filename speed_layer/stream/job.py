@@ -14,7 +14,7 @@ from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
 from braid.states.finality import watermark
-from braid.tables import view_tables
+from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
 from braid.tables.view_tables import ViewTables
@@ -94,7 +94,8 @@ class StreamJob(Job):
         writer.begin()
         anew = f"`braid kappa replay {self.view.name}` builds it anew from the log."
         owner = f"view {self.view.name!r}"
-        recovery.refuse_lost_checkpoint("tail", owner, checkpoint, writer.last, taken, anew)
+        recovery.refuse_lost_checkpoint("tail", owner, checkpoint, writer.last, taken, writer.has_rows, anew)
+        writer.wake()
         self.tail_writer, self.folding = writer, Folding(writer)
         self.folding.begin()
         self.lag = Lag(self.log.table)
@@ -138,8 +139,7 @@ class StreamJob(Job):
     def stop(self) -> None:
         super().stop()
         if self.follower is not None:
-            self.follower.writer.stopping.set()
-            self.follower.join()
+            self.follower.stop()
 
     def collapse(self) -> None:
         if self.follower is None:
@@ -155,6 +155,7 @@ class StreamJob(Job):
             self.folding.tidy()
         if self.tail_writer is not None:
             self.tail_writer.settle()
+            self.tail_writer.rest()
 
     def explain(self, failure: Exception) -> Exception:
         text = str(failure)
@@ -199,7 +200,7 @@ class StreamJob(Job):
         if newest_version(self.tables.tail) is None:
             newest = newest_commit(self.log.table)
             cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
-            view_tables.create(self.spark, self.tables, self.view, cut)
+            spark_tables.create(self.spark, self.tables, self.view, cut)
 
     def _read(self, taken: "recovery.Takeover | None") -> DataFrame:
         reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)

@@ -1,5 +1,6 @@
 """Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -22,21 +23,17 @@ from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation
+from braid.tables import delta_rs
 from braid.tables.commits import (
     Commit,
     Position,
     TailCommit,
     newest_tail_commit,
 )
-from braid.tables.delta_log import Transaction, transaction
-from braid.tables.view_tables import (
-    LATE,
-    ViewTables,
-    bounds,
-    replay_cut,
-    tail_columns,
-)
-from braid.writing import Batch, decide
+from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.tables.spark_tables import refuse_second_tail, replay_cut
+from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
+from braid.writing import Batch, decide, is_same_table, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 
@@ -44,6 +41,8 @@ logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
+# Seconds until a count that has not come is suspected never to come, and until it is made anew.
+FIRST_LOOK, PATIENCE = 0.1, 30.0
 # Up to this many commits it is worth adding up their rows.
 FEW = 20
 
@@ -69,21 +68,49 @@ class TailWriter(BatchWriter):
     replay_cut: datetime | None = None
     from_day: date | None = None
     replaces: str | None = None
+    has_rows: bool = False
+    log_id: str | None = None
     last: TailCommit | None = None
     seen: datetime | None = None
     counts: Counts = field(default_factory=Counts)
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the tail."""
+        self.take_turn(self.log.settings)
         self.last = newest_tail_commit(self.tables.tail)
+        self.has_rows = self.last is not None or delta_rs.has_rows(self.tables.tail)
         self.seen = self.last.seen if self.last else None
-        self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.spark, self.tables)
+        self.replay_cut = self.last.replay_cut if self.last else replay_cut(self.tables)
         if self.last is not None and self.last.states != state_fingerprint(self.view):
             raise BraidError(
                 f"the tables at {self.tables.folder} hold the states of another definition than view "
                 f"{self.view.name!r}: was its deployment.json lost or edited? Restore it, or move the folder "
                 f"{self.tables.settings.location('views', self.view.name)} away to begin anew from the log."
             )
+
+        if self.last is None:
+            refuse_second_tail(self.tables, self.replay_cut)
+        self.refuse_other_log()
+
+    def refuse_other_log(self) -> None:
+        """A log that was restored, or ingested anew, has other commits under the numbers that were read."""
+        self.log_id = delta_rs.table_id(self.log.table)
+        if self.last is None:
+            return
+        position, newest = self.last.position, newest_version(self.log.table) or 0
+        before = transaction(self.log.table, position.version - 1) if position.is_between_commits else None
+        if not is_same_table(self.last.log or None, self.log_id):
+            why = f"it is the table {self.log_id}, and not {self.last.log}"
+        elif position.version > newest + 1:
+            why = f"it ends at commit {newest}, and commit {position.version - 1} was read"
+        elif before is not None and self.last.read and before.mark != self.last.read:
+            why = f"commit {before.version} is another than the one that was read"
+        else:
+            return
+        raise BraidError(
+            f"the log {self.log.table} is not the one that view {self.view.name!r} has read: {why}. Restore the one "
+            f"that belongs to it, or build the view anew from this one: `braid kappa replay {self.view.name}`."
+        )
 
     def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
@@ -113,7 +140,7 @@ class TailWriter(BatchWriter):
         """
         with self.lock:
             assert self.last is not None
-            if self.in_doubt:
+            if not may_speak(self.in_doubt):
                 # Its query was stopped within a commit that failed: a new start looks up whether it was made.
                 raise RuntimeError(f"the newest commit to the tail of view {self.view.name!r} is in doubt")
             self._read = commits[-1]
@@ -142,26 +169,38 @@ class TailWriter(BatchWriter):
             replaying=position.starting,
             collected=self.last.collected if self.last else -1,
             lookups=lookups.versions,
+            log=self.log_id or "",
+            read=self._mark_before(position),
         )
         self._write(states, commit)
-        self._count(observations)
+        self._count(observations, self.last or commit)
 
     def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
-        with self.committing():
-            writer.option("userMetadata", commit.to_json()).save(self.tables.tail)
-        self.last = commit
+        self.last = self.save(writer, commit)
 
     def settle(self) -> None:
         """Says what was seen since the last commit, so that the next start knows it."""
         with self.lock:
             commit = self.settled()
             if commit is not None and self.last is not None and commit.seen != self.last.seen:
-                self.say(self.nothing().write.format("delta").mode("append"), commit)
+                self.repeat()
+
+    @property
+    def table(self) -> str:
+        return self.tables.tail
+
+    @property
+    def word(self) -> TailCommit | None:
+        return self.last
+
+    def repeat(self) -> None:
+        if (commit := self.settled()) is not None:
+            self.say(self.nothing().write.format("delta").mode("append"), commit)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
-        if self.last is None or self.in_doubt:
+        if self.last is None or not may_speak(self.in_doubt):
             return None
         return replace(self.last, seen=self.seen, fold=True)
 
@@ -202,6 +241,13 @@ class TailWriter(BatchWriter):
                 return commit.epoch
         return self.last.epoch if self.last else None
 
+    def _mark_before(self, position: Position) -> str:
+        """Which commit of the log was read last, to know it again."""
+        if not position.is_between_commits or position.version == 0:
+            return ""
+        found = self._log_commit(position.version - 1)
+        return found.mark if found is not None else ""
+
     def _log_commit(self, version: int) -> Transaction | None:
         if self._read is None or self._read.version != version:
             self._read = transaction(self.log.table, version)
@@ -241,26 +287,58 @@ class TailWriter(BatchWriter):
         ]
 
     def _write(self, states: DataFrame, commit: TailCommit) -> None:
-        writer = states.write.format("delta").mode("append").option("userMetadata", commit.to_json())
-        if self.log.settings.strict:
-            writer = writer.option("txnAppId", commit.query).option("txnVersion", commit.batch)
-        with self.committing():
-            writer.save(self.tables.tail)
-        self.last = commit
+        self.last = self.save(states.write.format("delta").mode("append"), commit)
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
-    def _count(self, observations: tuple[Observation, ...]) -> None:
+    def _count(self, observations: tuple[Observation, ...], commit: TailCommit) -> None:
         if not observations:
             return
+        found: list[Any] = [reported(observation, FIRST_LOOK) for observation in observations]
+        if any(report is None for report in found):
+            brought = self._made_by(commit)
+            if brought is not None and not brought.new:
+                # Spark leaves out what it knows to be empty, and with it whoever was to count there (SPARK-54620).
+                return
+            found = [reported(observation, PATIENCE) for observation in observations]
+        if any(report is None for report in found):
+            found = [self._recounted(commit)] * 2
+        in_events, in_states = found
         # By name: to iterate over a Java map costs an exception, and that a twentieth of a second.
-        in_events, in_states = (cast(Any, observation._jo).getAsJava() for observation in observations)
         self.counts.events += in_events.get("events")
         self.counts.history += in_events.get("history")
         self.counts.late += in_states.get("late") or 0
         self.counts.revised += in_states.get("revised")
         if (seen := in_events.get("seen")) is not None:
             self.seen = highest(self.seen, seen, self.clock())
+
+    def _made_by(self, commit: TailCommit) -> Transaction | None:
+        """The commit in the tail that says this."""
+        said, version = commit.to_json(), newest_version(self.tables.tail)
+        while version is not None and (found := transaction(self.tables.tail, version)) is not None:
+            if found.metadata == said:
+                return found
+            version = version - 1 if version > 0 else None
+        return None
+
+    def _recounted(self, commit: TailCommit) -> dict[str, Any]:
+        """What a batch counted, from the rows that it wrote: the beginning of a pane stands for its newest event."""
+        made = self._made_by(commit)
+        if made is None or not made.new:
+            return {"events": 0, "history": 0, "late": 0, "revised": 0}
+        files = [f"{self.tables.tail}/{file.path}" for file in made.new]
+        reader = self.spark.read.option("basePath", self.tables.tail).option("__globPaths__", "false")
+        events, late = F.col(EVENTS.state_name), F.col(LATE)
+        is_history = F.col("epoch") <= F.lit(self.replay_cut) if self.replay_cut else F.lit(False)
+        row = reader.schema(self.nothing().schema).parquet(*files).agg(
+            F.sum(events).alias("events"),
+            F.coalesce(F.sum(F.when(is_history, events)), F.lit(0)).alias("history"),
+            F.sum(late).alias("late"),
+            F.count_if(late > 0).alias("revised"),
+            F.unix_micros(F.max(bounds(self.view)[-1])).alias("seen"),
+        ).first()  # fmt: skip
+        assert row is not None
+        return row.asDict()
 
     def nothing(self) -> DataFrame:
         if self._schema is None:
@@ -281,6 +359,17 @@ def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Colum
         [F.count(F.lit(1)).alias("events"), F.count_if(is_history).alias("history"), seen.alias("seen")],
         [F.sum(late).alias("late"), F.count_if(late > 0).alias("revised")],
     )
+
+
+def reported(observation: Observation, patience: float) -> Any | None:
+    """What was counted; None when Spark has not told it in time, which it may never do."""
+    told = cast(Any, observation._jo)
+    deadline = time.monotonic() + patience
+    # Each look waits for a tenth of a second in the JVM.
+    while told.getOrEmpty().isEmpty():
+        if time.monotonic() >= deadline:
+            return None
+    return told.getAsJava()
 
 
 def rows_in(commits: Iterable[Transaction]) -> int | None:

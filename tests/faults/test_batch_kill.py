@@ -18,7 +18,7 @@ from batch_layer.tasks import Asked
 from braid.define.loading import load_definitions
 from braid.log.table import Log
 from braid.runtime.settings import Settings
-from braid.tables.view_tables import pinned
+from braid.tables.spark_tables import pinned
 from tests.faults.die_in_batch import POINTS
 from tests.streams import MINUTE, NOON, Feed, served, tables_of
 

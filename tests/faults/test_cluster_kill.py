@@ -14,7 +14,8 @@ from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.runtime.settings import Settings
 from braid.states import state_columns
-from braid.tables.view_tables import bounds, pinned
+from braid.tables.spark_tables import pinned
+from braid.tables.view_tables import bounds
 from infra.cluster import service as local
 from infra.cluster.files import LocalCluster
 from infra.kafka import broker as embedded

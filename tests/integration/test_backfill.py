@@ -33,7 +33,7 @@ from braid.log.table import Log
 from braid.produce.weblog.scenario import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import BaseCommit, described
-from braid.tables.view_tables import pinned
+from braid.tables.spark_tables import pinned
 from tests.streams import MINUTE, NOON, Feed, rows_of, run_once, served, tables_of
 
 FIRST = date(2025, 3, 1)

@@ -21,7 +21,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
-from braid.tables.view_tables import pinned
+from braid.tables.spark_tables import pinned
 from tests.streams import MINUTE, NOON, Feed, run_once, served, tables_of
 
 requests = Source(

@@ -119,6 +119,12 @@ def test_all_comparisons_agree_on_copies_beyond_the_horizon_and_a_lookup_that_ch
     against = braid("compare", "by_section", "--against", "active", "--json")
     assert against.code == 1
     assert verdicts(json.loads(against.out)) == verdicts(against_log)
+    by_number = json.loads(braid("compare", "by_section", "--against", "2", "--json").out)
+    assert (by_number["version"], by_number["against"], verdicts(by_number)) == (
+        1,
+        "v2",
+        verdicts(against_log),
+    )
     (of_candidate,) = json.loads(braid("compare", "by_section", "--version", "2", "--json").out)[
         "comparisons"
     ]

@@ -16,13 +16,8 @@ from braid.deploy.store import Version, changing, deployed
 from braid.runtime.settings import Settings
 from braid.states import spark as states
 from braid.tables.commits import Position, TailCommit
-from braid.tables.view_tables import (
-    LATE,
-    ViewTables,
-    base_columns,
-    create,
-    tail_columns,
-)
+from braid.tables.spark_tables import create
+from braid.tables.view_tables import LATE, ViewTables, base_columns, tail_columns
 from serving_layer.answer import reader
 from serving_layer.answer.numbers import numbers
 from serving_layer.answer.reader import active_version, read

@@ -18,7 +18,7 @@ from braid.log.table import Log
 from braid.recompute import day_rows, recompute
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import transactions
-from braid.tables.view_tables import pinned, throughs
+from braid.tables.spark_tables import pinned, throughs
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
 from tests.streams import MINUTE, NOON, Feed, recomputed, served, tables_of

@@ -22,7 +22,7 @@ from braid.runtime.settings import Settings
 from braid.runtime.status import read_all
 from braid.tables.commits import TailCommit, described, newest_tail_commit
 from braid.tables.maintenance import maintain
-from braid.tables.view_tables import pinned
+from braid.tables.spark_tables import pinned
 from speed_layer.jobs.engine import stream
 from speed_layer.stream import job as streams
 from speed_layer.stream.fold import Folding

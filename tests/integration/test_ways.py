@@ -18,7 +18,7 @@ from braid.produce.run import Production, run
 from braid.produce.weblog.scenario import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
-from braid.tables.view_tables import pinned
+from braid.tables.spark_tables import pinned
 from examples.weblog import requests
 from infra.kafka.broker import Broker
 from speed_layer.jobs.engine import stream

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -278,26 +279,61 @@ def test_another_address_than_loopback_needs_a_token(settings: Settings) -> None
         create_app(AllViews(settings, 1 << 20), host="0.0.0.0")
 
 
+TOKEN = "a secret of many letters"
+
+
+def test_a_token_that_can_be_guessed_is_refused(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match="at least 16"):
+        create_app(AllViews(settings, 1 << 20), token="short")
+
+
 def test_with_a_token_nobody_asks_without_it(tables: Tables) -> None:
-    with serving(tables.settings, token="a long secret") as address:
+    with serving(tables.settings, token=TOKEN) as address:
         refused = httpx.get(f"{address}/views")
         assert (refused.status_code, refused.json()["parameter"]) == (401, "Authorization")
-        for wrong in ("Bearer no", "Bearer", "Basic a long secret", "Bearer \xe9"):
+        assert refused.headers["www-authenticate"].startswith("Bearer")
+        for wrong in ("Bearer no", "Bearer", f"Basic {TOKEN}", "Bearer \xe9"):
             given = {"authorization": wrong.encode("latin-1")}
             assert httpx.get(f"{address}/views", headers=given).status_code == 401  # type: ignore[arg-type]
-        assert (
-            httpx.get(f"{address}/views", headers={"authorization": "Bearer a long secret"}).status_code
-            == 200
-        )
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{address}/views", headers=right).status_code == 200
         assert httpx.get(f"{address}/health").status_code == 200
-        with httpx.Client(base_url=address) as browser:
-            page = browser.get("/?token=a+long+secret")
-            assert "HttpOnly" in page.headers["set-cookie"]
-            assert "SameSite=Strict" in page.headers["set-cookie"]
-            assert "secret" not in page.headers["set-cookie"]
-            assert browser.get("/views").status_code == 200
-            browser.cookies.clear()
-            assert browser.get("/views", headers={"cookie": "braid_token=a long secret"}).status_code == 401
+        # Addresses are kept in histories and logs: only a page that is opened in a browser has no other way.
+        assert httpx.get(f"{address}/views", params={"token": TOKEN}).status_code == 401
+
+
+def test_a_browser_is_given_a_cookie_that_ends_and_is_not_the_token(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(tables.settings, token=TOKEN) as address, httpx.Client(base_url=address) as browser:
+        page = browser.get("/", params={"token": TOKEN})
+        cookie = page.headers["set-cookie"]
+        assert page.status_code == 200
+        assert {"HttpOnly", "SameSite=Strict", "Max-Age=43200", "Path=/"} <= set(cookie.split("; "))
+        assert "Secure" not in cookie
+        assert "secret" not in cookie
+        assert browser.get("/views").status_code == 200
+        beside = {"cookie": f"bad[name]=1; {cookie.partition(';')[0]}"}
+        assert httpx.get(f"{address}/views", headers=beside).status_code == 200
+        longer = {"cookie": "braid_token=9" + cookie.partition("=")[2].partition(";")[0]}
+        assert httpx.get(f"{address}/views", headers=longer).status_code == 401
+        encrypted = httpx.get(f"{address}/", params={"token": TOKEN}, headers={"x-forwarded-proto": "https"})
+        assert "; Secure" in encrypted.headers["set-cookie"]
+        later = time.time() + 43_201
+        monkeypatch.setattr("serving_layer.http.access.time.time", lambda: later)
+        assert browser.get("/views").status_code == 401
+        browser.cookies.clear()
+        assert browser.get("/views", headers={"cookie": f"braid_token={TOKEN}"}).status_code == 401
+
+
+def test_a_defect_has_the_headers_of_every_answer(tables: Tables) -> None:
+    def fail(_: str) -> list[Any]:
+        raise ZeroDivisionError
+
+    with serving(tables.settings, OtherLayers(days=fail)) as address:
+        answer = httpx.get(f"{address}/days/hits")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
 
 
 def test_a_page_of_another_host_cannot_ask_under_its_own_name(client: httpx.Client) -> None:

@@ -2,7 +2,9 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -13,6 +15,7 @@ from examples.weblog import requests
 from speed_layer.ingest.appender import Appender, ClockWentBack, Counted
 from speed_layer.jobs.batch_writer import Stopping
 from speed_layer.jobs.checkpoint import Plan
+from tests.waiting import until
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -108,3 +111,82 @@ def test_a_count_that_a_crash_took_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(writer, "_nothing", lambda: None)
     assert writer.beat()
     assert [commit.uncounted for commit in written] == [1]
+
+
+def far_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Appender, list[Commit], list[float]]:
+    """A writer whose last commit was made when the clock was ten years ahead, and a clock for what passes."""
+    writer = appender(floor=NOON)
+    later = NOON + timedelta(days=3650)
+    writer.last, passed = Commit("q", 7, later, later), [0.0]
+    writer.elapsed, writer._began = lambda: passed[0], 0.0
+    written: list[Commit] = []
+
+    def save(rows: Any, commit: Commit) -> Commit:
+        written.append(commit)
+        return commit
+
+    monkeypatch.setattr(writer, "save", save)
+    monkeypatch.setattr(writer, "_nothing", mock.MagicMock)
+    return writer, written, passed
+
+
+def test_an_idle_source_closes_its_epoch_after_a_clock_that_jumped_forward_and_back(
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer, written, passed = far_ahead(monkeypatch)
+    last = writer.last
+    assert last is not None
+    passed[0] = 59.0
+    assert not writer.beat()
+    passed[0] = 60.0
+    assert writer.beat()
+    assert [commit.epoch for commit in written] == [last.epoch + timedelta(minutes=1)]
+
+
+def test_a_busy_source_closes_its_epochs_after_a_clock_that_jumped_forward_and_back(
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer, written, passed = far_ahead(monkeypatch)
+    last = writer.last
+    assert last is not None
+    for second in range(0, 180, 10):
+        passed[0] = float(second)
+        commit = writer._next("q", 8 + second, Plan(NOON, ()))
+        writer._write(mock.MagicMock(), commit)
+    minutes = [(commit.epoch - last.epoch) // timedelta(minutes=1) for commit in written]
+    assert minutes == sorted(minutes)
+    assert minutes[-1] == 2
+
+
+def test_what_deduplication_takes_for_now_moves_on_from_a_time_that_was_far_ahead(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    from speed_layer.ingest.dedup import present
+
+    floor = datetime.now(UTC) + timedelta(days=3650)
+
+    def now() -> int:
+        row = spark.range(1).select(F.unix_micros(present(floor, timedelta(days=3650)))).first()
+        return int(row[0])
+
+    first = now()
+    assert first >= (floor - timedelta(minutes=5)).timestamp() * 1_000_000
+    until(lambda: now() > first)
+
+
+def test_a_start_after_a_jump_of_the_clock_goes_on_from_the_time_that_was_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    writer = appender(floor=NOON)
+    writer.log = Log(requests, Settings(home=str(tmp_path)))
+    last = Commit("q", 7, NOON, NOON + timedelta(days=3650))
+    monkeypatch.setattr("speed_layer.ingest.appender.newest_commit", lambda table: last)
+    monkeypatch.setattr("speed_layer.ingest.appender.wall_clock", lambda: NOON)
+    writer.begin()
+    assert writer.ahead == timedelta(days=3650)
+    writer._refuse_old_clock(Plan(NOON + timedelta(seconds=5), ()))
+    assert writer._next("q", 8, Plan(NOON + timedelta(seconds=5), ())).clock == last.clock + timedelta(
+        seconds=5
+    )

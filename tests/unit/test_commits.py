@@ -1,11 +1,15 @@
 """What a writer says in its commits reads back, and epochs never go backwards."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.tables.commits import Commit, epoch_of, next_epoch
+from braid.tables.commits import Commit, epoch_of, keep, newest_commit, newest_tail_commit, next_epoch
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
     lambda moment: moment.replace(tzinfo=UTC)
@@ -45,3 +49,28 @@ def test_epochs_never_decrease_whatever_the_clock_does(clock: list[datetime], le
         assert last is None or following >= last
         assert following >= epoch_of(now, length)
         last = following
+
+
+def test_what_is_kept_of_a_writer_is_found_when_its_commits_are_gone(tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    said = Commit("q", 7, moment, moment)
+    (log / f"{8:020d}.json").write_text(json.dumps({"commitInfo": {"userMetadata": said.to_json()}}))
+    (log / f"{9:020d}.json").write_text('{"commitInfo": {"operation": "OPTIMIZE"}}')
+    (log / "_last_checkpoint").write_text('{"version": 9}')
+    table = str(tmp_path)
+    keep(table, replace(said, batch=5))
+    assert newest_commit(table) == said, "a commit is newer than what is kept"
+    (log / f"{8:020d}.json").unlink()
+    assert newest_commit(table) == replace(said, batch=5)
+    assert newest_tail_commit(table) is None
+    keep(table, None)
+    assert newest_commit(table) is None
+
+
+@pytest.mark.parametrize("waited", [0, 59, 60, 150])
+def test_behind_the_last_epoch_the_time_that_passes_moves_it_on(waited: int) -> None:
+    last, minute = datetime(2036, 1, 1, tzinfo=UTC), timedelta(minutes=1)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert next_epoch(last, now, minute, timedelta(seconds=waited)) == last + waited // 60 * minute

@@ -94,3 +94,23 @@ def test_a_folder_is_removed_with_all_that_is_in_it_and_one_that_is_not_there_is
     documents.remove_folder(str(tmp_path / "a"))
     documents.remove_folder(str(tmp_path / "a"))
     assert not (tmp_path / "a").exists()
+
+
+def test_a_document_is_there_until_it_is_removed(tmp_path: Path) -> None:
+    uri = str(tmp_path / "a.json")
+    assert not documents.exists(uri)
+    assert documents.changed(uri) == ""
+    documents.write(uri, "{}")
+    assert documents.exists(uri)
+    assert documents.changed(uri) == documents.changed(str(tmp_path)) != ""
+    documents.remove(uri)
+    documents.remove(uri)
+    assert not documents.exists(uri)
+
+
+def test_a_folder_is_made_and_moved_whole(tmp_path: Path) -> None:
+    documents.make_folder(str(tmp_path / "old" / "deep"))
+    documents.write(str(tmp_path / "old" / "deep" / "a.json"), "{}")
+    documents.move_folder(str(tmp_path / "old"), str(tmp_path / "new"))
+    assert documents.read(str(tmp_path / "new" / "deep" / "a.json")) == "{}"
+    assert not documents.exists(str(tmp_path / "old"))

@@ -21,9 +21,16 @@ class Writer:
     def __init__(self, table: Path, version: int) -> None:
         self.lock, self.stopping = threading.RLock(), threading.Event()
         self.log, self.view = SimpleNamespace(table=str(table)), SimpleNamespace(name="hits")
-        self.spark = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *_: None))
+        self.spark = SimpleNamespace(
+            sparkContext=SimpleNamespace(
+                setLocalProperty=lambda *_: None, setJobGroup=lambda *_: None, cancelJobGroup=lambda *_: None
+            )
+        )
         self.last = SimpleNamespace(position=Position(version))
         self.followed: list[list[int]] = []
+
+    def refuse_other_log(self) -> None:
+        pass
 
     def follow(self, commits: list[Any]) -> int:
         self.followed.append([commit.version for commit in commits])
@@ -126,3 +133,26 @@ def test_it_waits_for_the_next_commit_until_it_is_told_to_stop(tmp_path: Path) -
     follower.join()
     assert (follower.failure, follower.is_active) == (None, False)
     assert writer.followed == [[0], [1]]
+
+
+def test_a_round_that_does_not_end_is_cut_off_when_its_stream_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(tmp_path, 0)
+    writer: Any = Writer(tmp_path, 0)
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def hangs(commits: list[Any]) -> int:
+        begun.set()
+        assert cancelled.wait(60)
+        raise RuntimeError("cancelled")
+
+    writer.follow = hangs
+    writer.spark.sparkContext.cancelJobGroup = lambda name: cancelled.set()
+    monkeypatch.setattr(live, "STOP_PATIENCE", 0.5)
+    follower = LogFollower("stream hits v1", writer)
+    follower.start()
+    assert begun.wait(60)
+    follower.stop()
+    assert cancelled.is_set()
+    assert not follower.is_active

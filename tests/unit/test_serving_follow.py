@@ -3,11 +3,12 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from braid import all_time, session, sliding, tumbling
@@ -23,7 +24,8 @@ from braid.runtime.settings import Settings
 from braid.states import arrow
 from serving_layer.answer.numbers import numbers as presented
 from serving_layer.answer.reader import active_version, read
-from serving_layer.memory import view_in_memory
+from serving_layer.memory import follower, view_in_memory
+from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.changes import Row, Rows, WholeTable, by_name, final, updates
 from serving_layer.memory.follower import Follower
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, some_events, view_of
@@ -53,8 +55,8 @@ def begun(settings: Settings, window: Window, **changes: Any) -> Tables:
 class Watcher:
     """A reader of all three modes, who keeps what it was told."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.follower = Follower(settings, "hits")
+    def __init__(self, settings: Settings, memory: BlockCache | None = None) -> None:
+        self.follower = Follower(settings, "hits", memory)
         self.updated: Rows = {}
         self.final: Rows = {}
         self.table: list[Row] = []
@@ -90,14 +92,21 @@ def assert_knows_everything(watcher: Watcher, settings: Settings) -> None:
     assert sorted(map(str, watcher.final.values())) == sorted(map(str, finals))
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 0], ids=["with memory", "without memory"])
 @pytest.mark.parametrize("keys", [("host",), ()], ids=["by host", "without keys"])
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
-    settings: Settings, window: Window, keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    window: Window,
+    keys: tuple[str, ...],
+    memory: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Without memory for the tail, its closed epochs are left in the table, and each publish cuts through them."""
     monkeypatch.setattr(view_in_memory, "PIECES", 3)
+    monkeypatch.setattr(follower, "PIN_AGAIN", 0.0)
     tables = begun(settings, window, keys=keys)
-    watcher = Watcher(settings)
+    watcher = Watcher(settings, BlockCache(memory))
     draw = random.Random(str(window))
 
     def publish(epoch: datetime) -> None:
@@ -105,8 +114,12 @@ def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
         tables.publish(day, max(epoch - MINUTE, tables.through.get(day, MIDNIGHT)))
 
     acts: list[Callable[[datetime], None]] = [
-        lambda epoch: tables.append(some_events(draw.randrange(99), 6, epoch, hours=draw.randrange(1, 30))),
-        lambda epoch: tables.append([replace(draw.choice(tables.events), epoch=epoch)]),
+        lambda epoch: tables.append(
+            some_events(draw.randrange(99), 6, epoch, hours=draw.randrange(1, 30)), complete=epoch - MINUTE
+        ),
+        lambda epoch: tables.append(
+            [replace(draw.choice(tables.events), epoch=epoch)], complete=epoch - MINUTE
+        ),
         publish,
         lambda _: tables.collect(),
         lambda _: tables.fold(),
@@ -117,6 +130,8 @@ def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
             act(MIDNIGHT + turn * MINUTE)
         watcher.look()
         assert_knows_everything(watcher, settings)
+    if not memory:
+        assert watcher.follower.now.old_days(), "nothing was left in the table"
     by_hand = tables.answer()
     assert len(watcher.table) == len(by_hand)
     assert sum(row["hits"] for row in watcher.table) == sum(row["hits"] for row in by_hand.values())
@@ -223,3 +238,31 @@ def test_a_view_without_a_table_cannot_be_followed(settings: Settings) -> None:
     Tables(settings, view_of(all_time())).deploy()
     with pytest.raises(BraidError, match="run `braid stream hits`"):
         Follower(settings, "hits")
+
+
+def test_a_view_that_nobody_publishes_takes_a_level_memory(settings: Settings) -> None:
+    """A new day every ten epochs, for sixty days: what is kept does not grow, and no number is lost."""
+    tables = begun(settings, tumbling("1 hour"))
+    most = 60_000
+    memory = BlockCache(most)
+    followed = Follower(settings, "hits", memory)
+    sizes = []
+    for epoch in range(1, 121):
+        at = MIDNIGHT + epoch * timedelta(hours=12)
+        events = [
+            Event(at + minute * MINUTE, str(minute % 50), minute, MIDNIGHT + epoch * MINUTE)
+            for minute in range(100)
+        ]
+        tables.append(events, complete=MIDNIGHT + (epoch - 1) * MINUTE)
+        followed.step()
+        memory.reserved = followed.now.tail_bytes
+        if epoch % 20 == 0:
+            by_name(followed.now.view, presented(followed.now.snapshot()))
+            sizes.append(memory.bytes + memory.reserved)
+    assert max(sizes) <= most
+    assert followed.now.tail_bytes <= most
+    for anew in (followed, Follower(settings, "hits", BlockCache(0))):
+        assert len(anew.now.old_days()) > 30
+        rows = presented(anew.now.snapshot())
+        assert pc.sum(rows["hits"]).as_py() == len(tables.events)
+        assert len(rows) == len(tables.answer())

@@ -207,7 +207,8 @@ def test_nobody_waits_for_a_slow_look(
         return look(self)
 
     with client.stream("GET", "/views/hits/live") as stream:
-        next(events_of(stream))
+        told = events_of(stream)
+        next(told)
         monkeypatch.setattr(Follower, "look", slow)
         assert looking.wait(10)
         with client.stream("GET", "/views/hits/live") as another:

@@ -1,1 +1,1 @@
-"""The commands of the batch layer: `braid batch …`."""
+"""The commands of the batch layer: planning, running, releasing and showing days."""

@@ -21,6 +21,7 @@ COLOURS = {
     "stale": "yellow",
     "never computed": "cyan",
     "definition changed": "magenta",
+    "tail lost": "bold red",
     "held": "bold red",
 }
 

@@ -52,7 +52,7 @@ def plan(
     cut: Cut = None,
     json: Json = False,
 ) -> None:
-    """Show days with their state: never computed, stale, definition changed, held by a gate, or up to date.
+    """Show days with their state: never computed, stale, definition changed, tail lost, held by a gate, or up to date.
 
     Example: `braid batch plan --from 2026-03-01 --to 2026-03-07`
     """
@@ -65,7 +65,12 @@ def plan(
     rows = ((d.view, d.day, d.state, escape(d.reason), f"{d.events:,}", short(d.through)) for d in planned)
     print_table("batch plan", columns, rows)
     due = sum(one.is_due for one in planned)
-    console.print(f"{due} to compute: `braid batch run` does it." if due else "Everything is up to date.")
+    idle = (
+        "Everything is up to date."
+        if all(d.state == "up to date" for d in planned)
+        else "Nothing to compute."
+    )
+    console.print(f"{due} to compute: `braid batch run` does it." if due else idle)
 
 
 @batch.command()

@@ -1,5 +1,6 @@
 """`braid serve`: the views over HTTP, and a page to look at them."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -43,6 +44,7 @@ def serve(
 
     Example: `braid serve --port 8471`
     """
+    from braid.states.database import limit_database
     from serving_layer.http.app import Limits, create_app
     from serving_layer.http.server import serve as run
     from serving_layer.memory.all_views import AllViews
@@ -50,12 +52,17 @@ def serve(
     settings = current_settings()
     address, at = host or settings.serve_host, port or settings.serve_port
     views = AllViews(settings, bytes_of(settings.serve_memory))
-    limits = Limits(settings.serve_states, settings.serve_timeout.total_seconds())
+    limits = Limits(
+        settings.serve_states, settings.serve_timeout.total_seconds(),
+        streams=settings.serve_streams, connections=settings.serve_connections,
+    )  # fmt: skip
+    # A processor is left to those who follow the views and answer probes.
+    limit_database(bytes_of(settings.serve_query_memory), max(1, (os.cpu_count() or 1) - 1))
     token = settings.serve_token.get_secret_value()
     app = create_app(views, other_layers(settings, views.definitions), limits, host=address, token=token)
     with stop_on_signals() as stop:
         log.info("serving", dashboard=f"http://{address}:{at}/", api=f"http://{address}:{at}/docs")
-        run(app, address, at, stop)
+        run(app, address, at, stop, limits)
 
 
 def other_layers(settings: Settings, definitions: Definitions | None = None) -> "OtherLayers":

@@ -158,9 +158,11 @@ def maintain(
     from braid.log.contents import exists
     from braid.log.table import Log
     from braid.runtime.spark import spark_session
+    from braid.tables.commits import newest_commit, newest_tail_commit
     from braid.tables.maintenance import compact, done_within, is_young, remember, vacuum
     from braid.tables.maintenance import maintain as run
     from braid.tables.view_tables import ViewTables
+    from speed_layer.recovery import keep_word
 
     settings = current_settings()
     sources = sources_of(settings, names)
@@ -172,12 +174,16 @@ def maintain(
     spark = spark_session(settings)
     logs = [Log(source, settings) for source in sources]
     tables = [log.table for log in logs if exists(spark, log)]
+    for log in logs:
+        keep_word(settings, f"ingest-{log.source.name}", log.table, newest_commit)
     done = [(compact if is_young(spark, table) else run)(spark, table) for table in tables]
     wanted = {source.name for source in sources}
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
             if version.phase != "retired" and version.view.source.name in wanted:
                 of_view = ViewTables(settings, name, version.number)
+                job = f"stream-{name}-v{version.number}"
+                keep_word(settings, job, of_view.tail, newest_tail_commit)
                 old = [table for table in (of_view.tail, of_view.base) if not is_young(spark, table)]
                 done += filter(None, (vacuum(spark, table) for table in old))
     remember(settings, sources)

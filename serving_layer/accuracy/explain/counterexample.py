@@ -15,7 +15,8 @@ from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
 from braid.runtime.frames import timestamp
 from braid.states import EVENTS
-from braid.tables.view_tables import bounds, pinned
+from braid.tables.spark_tables import pinned
+from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDays
 from serving_layer.accuracy.explain.copies import in_groups, placed_events
 from serving_layer.accuracy.explain.judge import CAUSES, Judged

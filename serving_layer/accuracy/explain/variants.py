@@ -24,7 +24,8 @@ from braid.states import state_columns
 from braid.states.spark import merge, prepare
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
-from braid.tables.view_tables import bounds, pinned
+from braid.tables.spark_tables import pinned
+from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDays, pinned_table
 from serving_layer.accuracy.explain.copies import Copies
 
