@@ -20,13 +20,14 @@ preflight:
 setup: preflight $(VENV)/.ready ## install everything into .venv (once; quick when nothing changed)
 
 # A newer mark than these files means that .venv is what they ask for.
-$(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/preflight.py $(wildcard infra/java/*/*.java) | preflight
+$(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/class_archive.py infra/preflight.py $(wildcard infra/java/*/*.java) | preflight
 	@echo "Setting up Braid in $(VENV): about three minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(UV) pip install --require-hashes --requirement requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m infra.jars
+	@$(BIN)/python -m infra.class_archive
 	@touch $@
 
 demo: setup ## run the platform on this machine and check its numbers

@@ -19,6 +19,11 @@ def jars_dir() -> Path:
     return Path(sys.prefix) / "share" / "braid" / "jars"
 
 
+def class_archive() -> Path:
+    """The archive of Java classes that Spark starts from; set-up makes it, and nothing depends on it."""
+    return jars_dir().with_name("classes.jsa")
+
+
 def optional_dir(name: str) -> Path:
     """Beside the others: a set that not everybody needs."""
     return jars_dir().with_name(f"jars-{name}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from braid.errors import BraidError
 from braid.runtime import object_store, spark_cluster
-from braid.runtime.installation import jars
+from braid.runtime.installation import class_archive, jars
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         # Not through spark.jars: Spark's own start looks for the classes of file systems and of Delta's commits.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, _own_jars(settings))),
         "spark.driver.memory": settings.spark_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Time is UTC inside; the source's zone appears only where a day or an hour is meant.
@@ -92,6 +92,14 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
             "spark.sql.streaming.checkpointFileManagerClass": spark_cluster.FILE_SYSTEM_CHECKPOINTS,
         }
     return config | object_store.spark_config(settings.home)
+
+
+def _java_options() -> str:
+    options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
+    if class_archive().is_file():
+        # A JVM that the archive does not fit goes on without it, and need not say so.
+        options += [f"-XX:SharedArchiveFile={class_archive()}", "-Xshare:auto", "-Xlog:cds*=off"]
+    return " ".join(options)
 
 
 def _own_jars(settings: Settings) -> list[Path]:
