@@ -15,8 +15,8 @@ from braid.deploy.store import Version
 from braid.runtime.settings import Settings
 from braid.tables.view_tables import ViewTables
 
-# Days are computed together up to so many events. What they share is kept in Spark's memory, and on disk beyond it: two
-# million events of six columns took 0.2 GiB, and a driver with the default memory holds four million of any usual kind.
+# Days are computed together up to so many events. What they share is kept in Spark's memory, and on disk beyond it, so
+# that a driver's memory bounds it whatever the events look like.
 MOST_EVENTS = 4_000_000
 
 Outcome = Literal["published", "held", "up to date"]

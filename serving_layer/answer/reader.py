@@ -6,7 +6,7 @@ from braid.define.loading import load_definitions
 from braid.define.windows import Window
 from braid.deploy import store as deployment
 from braid.deploy.store import Version
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import (
@@ -14,14 +14,19 @@ from braid.tables.delta_rs import (
     open_table,
     pin,
     require_table,
+    table_id,
 )
 from braid.tables.view_tables import ViewTables
+from braid.writing import is_same_table
 from serving_layer.answer.scope import (
     EVERYTHING,
     Scope,
     condition,
     day_condition,
 )
+
+# Tables are rebuilt by hand, and seldom.
+ATTEMPTS = 3
 
 
 def active_version(settings: Settings, name: str) -> Version:
@@ -47,11 +52,16 @@ def pin_base(settings: Settings, version: Version) -> Pinned | None:
 
 def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Snapshot:
     """What a question needs of a version's tables, as they are now."""
-    # The tail first. Its writer removes rows only after a base covers them: a base that is pinned later covers at
-    # least what this tail has lost. The other way round, a publish between the two would be a dip.
-    tail = pin_tail(settings, version)
-    base = pin_base(settings, version)
-    return snapshot(version, tail, base, scope)
+    place = ViewTables(settings, version.view.name, version.number).tail
+    for _ in range(ATTEMPTS):
+        # The tail first. Its writer removes rows only after a base covers them: a base that is pinned later covers at
+        # least what this tail has lost. The other way round, a publish between the two would be a dip.
+        tail = pin_tail(settings, version)
+        base = pin_base(settings, version)
+        # Tables that were rebuilt between the two would be mixed with those that they replaced.
+        if is_same_table(tail.table_id, table_id(place)):
+            return snapshot(version, tail, base, scope)
+    raise NotYet(f"the tables of view {version.view.name!r} are being rebuilt: ask again in a moment.")
 
 
 @dataclass(frozen=True)

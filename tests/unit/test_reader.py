@@ -1,5 +1,6 @@
 """What is served is every event once: from the base, or from the tail beyond its day's cut."""
 
+import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -198,6 +199,30 @@ def test_a_publish_between_reading_tail_and_base_changes_no_number(
     # The other order would have been a dip, so this test can fail.
     dip = numbers(reader.snapshot(version, reader.pin_tail(settings, version), old_base))
     assert as_answers(tables.view, dip) != want
+
+
+def test_tables_that_are_rebuilt_between_the_two_are_not_mixed_with_the_old_ones(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same events, all in the old tail and all in the new base: one of each would count them twice."""
+    view = view_of(tumbling("1 hour"))
+    events = some_events(1, 40, MIDNIGHT)
+    old, new = Tables(settings, view), Tables(settings, view)
+    version = old.deploy()
+    old.append(events)
+
+    def rebuild_first(settings: Settings, version: Any) -> Any:
+        if not new.events:
+            shutil.rmtree(new.place.folder)
+            new.append(events)
+            for day in {event.day for event in events}:
+                new.publish(day, MIDNIGHT)
+            new.collect()
+        return pin_base(settings, version)
+
+    pin_base = reader.pin_base
+    monkeypatch.setattr(reader, "pin_base", rebuild_first)
+    assert as_answers(view, numbers(read(settings, version))) == new.answer()
 
 
 def test_an_empty_day_has_a_cut_and_no_numbers(settings: Settings) -> None:
