@@ -50,6 +50,10 @@ def pin_base(settings: Settings, version: Version) -> Pinned | None:
     return None if table is None else pin(table)
 
 
+def being_rebuilt(version: Version) -> NotYet:
+    return NotYet(f"the tables of view {version.view.name!r} are being rebuilt: ask again in a moment.")
+
+
 def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Snapshot:
     """What a question needs of a version's tables, as they are now."""
     place = ViewTables(settings, version.view.name, version.number).tail
@@ -61,7 +65,7 @@ def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Sna
         # Tables that were rebuilt between the two would be mixed with those that they replaced.
         if is_same_table(tail.table_id, table_id(place)):
             return snapshot(version, tail, base, scope)
-    raise NotYet(f"the tables of view {version.view.name!r} are being rebuilt: ask again in a moment.")
+    raise being_rebuilt(version)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class Memory:
                 self._compare()
 
     def _open(self, version) -> Steps:  # type: ignore[no-untyped-def]
+        # Nothing is served of what is half opened.
+        self.number = -1
         self.tail, self.at = version.tail, version.tail.newest
         files = self.tail.files[self.at].values()
         self.mark = self.tail.keeps[self.at]

@@ -24,7 +24,7 @@ from braid.runtime.settings import Settings
 from braid.states import arrow
 from serving_layer.answer.numbers import numbers as presented
 from serving_layer.answer.reader import active_version, read
-from serving_layer.memory import follower, view_in_memory
+from serving_layer.memory import follower, pieces
 from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.changes import Row, Rows, WholeTable, by_name, final, updates
 from serving_layer.memory.follower import Follower
@@ -103,7 +103,7 @@ def test_what_was_told_adds_up_to_the_table_whatever_happens_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without memory for the tail, its closed epochs are left in the table, and each publish cuts through them."""
-    monkeypatch.setattr(view_in_memory, "PIECES", 3)
+    monkeypatch.setattr(pieces, "PIECES", 3)
     monkeypatch.setattr(follower, "PIN_AGAIN", 0.0)
     tables = begun(settings, window, keys=keys)
     watcher = Watcher(settings, BlockCache(memory))
