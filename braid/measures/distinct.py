@@ -60,12 +60,19 @@ def _hashable(column: Column, simple_type: str) -> Column:
         # As text, the repeated hour of an autumn night would be one hour.
         return F.unix_micros(column)
     if family(simple_type) == "binary":
-        return F.when(F.length(column) == 0, F.lit(b"\x00")).otherwise(column)
+        return _not_empty(column, F.lit(b"\x00"), F.substring(column, 1, 1))
     if family(simple_type) == "real":
         return (column.cast("double") + F.lit(0.0)).cast("string")
     text = column.cast("string")
-    # The sketch passes over empty text, which is a value like any other.
-    return F.when(text == "", F.lit("\x00")).otherwise(text)
+    return _not_empty(text, F.lit("\x00"), F.substring(text, 1, 1))
+
+
+def _not_empty(value: Column, zero: Column, first: Column) -> Column:
+    """The sketch passes over what is empty, which is a value like any other: it becomes a zero byte.
+
+    What begins with one gets another, so that different values stay different.
+    """
+    return F.when(F.length(value) == 0, zero).when(first == zero, F.concat(zero, value)).otherwise(value)
 
 
 def _union(sketches: list[bytes] | None) -> bytes:
