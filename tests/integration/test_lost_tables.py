@@ -273,7 +273,7 @@ def test_a_source_that_does_not_say_how_far_it_was_read_is_recovered_from_its_ro
     Path(log.table, "_braid.json").unlink()
     clean_up(spark, log.table)
     view = replace(
-        traffic, source=replace(log.source), keys=(), where="", measures={"hits": traffic.measures["hits"]}
+        traffic, source=replace(log.source), keys=(), where=None, measures={"hits": traffic.measures["hits"]}
     )
     (planned,) = plan(log.settings, [view])
     assert [day.state for day in planned.days] == ["never computed"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from braid.cli.output import console
 from braid.cli.serving.compare_tables import print_report
 from braid.tables.commits import Position, TailCommit
 from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
@@ -66,7 +67,7 @@ def test_without_a_view_all_lambda_views_that_are_deployed_are_compared(braid: C
 def test_the_smallest_counterexample_is_printed_with_its_offsets(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(console, "_width", 200)
     minute = timedelta(minutes=1)
     events = (
         LogEvent(2, 4711, NOON, NOON + minute, NOON - minute, True),
