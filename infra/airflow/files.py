@@ -114,7 +114,7 @@ def configuration(airflow: LocalAirflow, dags: Path, port: int) -> str:
             "simple_auth_manager_passwords_file": airflow.passwords,
             "execution_api_server_url": f"{address}/execution/",
         },
-        "database": {"sql_alchemy_conn": f"sqlite:///{airflow.folder}/airflow.db"},
+        "database": {"sql_alchemy_conn": f"sqlite:///{airflow.folder}/airflow.db?timeout=60"},
         "logging": {"base_log_folder": airflow.folder / "logs"},
         "api": {
             "host": HOST,
