@@ -26,6 +26,9 @@ class Count(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 8, 8
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return "bigint"
+
     def bound(self) -> str:
         return "exact"
 

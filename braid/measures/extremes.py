@@ -18,6 +18,9 @@ class Extreme(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 1, 64
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return simple_type
+
     def bound(self) -> str:
         return "exact"
 

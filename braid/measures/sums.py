@@ -37,6 +37,9 @@ class Sum(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 8, 16
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return None if simple_type is None else total_type(simple_type)
+
     def bound(self) -> str:
         return "exact for integers and decimals; floats: |error| <= n * 2^-52 * sum(|x|)"
 
@@ -65,6 +68,12 @@ class Mean(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 16, 24
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        if simple_type is None:
+            return None
+        is_wide = family(simple_type) == "decimal" and digits(simple_type)[0] > MAX_SUMMED_DIGITS
+        return f"struct<n:bigint,total:{'double' if is_wide else total_type(simple_type)}>"
+
     def bound(self) -> str:
         return (
             "integers and decimals: exact total, rounded once to a double; "
@@ -92,6 +101,13 @@ class Mean(Measure):
         n = pc.struct_field(states, "n")
         total = pc.cast(pc.struct_field(states, "total"), "float64")
         return pc.divide(total, pc.cast(pc.if_else(pc.equal(n, 0), None, n), "float64"))
+
+
+def total_type(simple_type: str) -> str:
+    """The type of `exact_total`."""
+    if family(simple_type) == "real":
+        return "double"
+    return f"decimal(38,{digits(simple_type)[1]})" if family(simple_type) == "decimal" else "decimal(38,0)"
 
 
 def exact_total(column: Column, simple_type: str) -> Column:

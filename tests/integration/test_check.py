@@ -318,7 +318,7 @@ class TestCommands:
         assert "page_traffic" in braid("views").out
 
     def test_show_explains_a_view(self, braid: Callable[..., Any]) -> None:
-        shown = json.loads(braid("show", "page_traffic", "--json").out)
+        shown = json.loads(braid("show", "page_traffic", "--plan", "--json").out)
         assert shown["keys"] == [{"key": "url", "type": "string"}]
         assert shown["window"]["pane"] == "1 minute"
         assert shown["window"]["panes_per_window"] == 5
@@ -335,8 +335,14 @@ class TestCommands:
         assert "Aggregate" in shown["plan"]
         assert "status" in shown["plan"]
         for name in ("visits", "daily_pages"):
-            answer = braid("show", name)
+            answer = braid("show", name, "--plan")
             assert (answer.code, "Aggregate" in answer.out) == (0, True)
+
+    def test_show_says_the_same_with_spark_and_without(self, braid: Callable[..., Any]) -> None:
+        for name in ("page_traffic", "visits", "daily_pages"):
+            with_plan = json.loads(braid("show", name, "--plan", "--json").out)
+            with_plan.pop("plan")
+            assert json.loads(braid("show", name, "--json").out) == with_plan
 
     def test_show_of_an_unknown_view_names_the_one_that_was_meant(self, braid: Callable[..., Any]) -> None:
         answer = braid("show", "page_trafic")
@@ -346,7 +352,7 @@ class TestCommands:
         self, braid: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self._define(tmp_path, monkeypatch, "where='nothing(host)'")
-        answer = braid("show", "v")
+        answer = braid("show", "v", "--plan")
         assert (answer.code, "does not compile" in answer.err, "`braid check`" in answer.err) == (
             2,
             True,
