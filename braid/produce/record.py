@@ -26,10 +26,14 @@ class Event(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One Kafka record. `event` is None where ingest must refuse it, and `reason` then says why."""
+    """One Kafka record. `event` is None where ingest must refuse it, and `reason` then says why.
+
+    `arrived_us` is when it came by the clock of a made-up stream, in microseconds, where that is asked for.
+    """
 
     key: bytes
     value: bytes | None
     kind: str
     event: Event | None = None
     reason: str | None = None
+    arrived_us: int | None = None

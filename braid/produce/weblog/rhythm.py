@@ -48,6 +48,13 @@ def position_at(hours: Sequence[Hour], moment_ms: int) -> float:
     return hour.before + share * hour.events
 
 
+def moment_at(hours: Sequence[Hour], position: float) -> int:
+    """When the run has had, as planned, so many events; its end for more than it has."""
+    hour = hours[max(0, bisect_right(hours, position, key=lambda one: one.before) - 1)]
+    share = min(1.0, (position - hour.before) / hour.events) if hour.events else 1.0
+    return hour.start_ms + int(share * hour.length_ms)
+
+
 def end_ms(hours: Sequence[Hour]) -> int:
     return hours[-1].start_ms + hours[-1].length_ms
 
