@@ -339,10 +339,22 @@ class TestCommands:
             assert (answer.code, "Aggregate" in answer.out) == (0, True)
 
     def test_show_says_the_same_with_spark_and_without(self, braid: Callable[..., Any]) -> None:
-        for name in ("page_traffic", "visits", "daily_pages"):
+        for name in ("page_traffic", "visits"):
             with_plan = json.loads(braid("show", name, "--plan", "--json").out)
             with_plan.pop("plan")
             assert json.loads(braid("show", name, "--json").out) == with_plan
+        types = {
+            row["column"]: row["type"]
+            for row in json.loads(braid("show", "daily_pages", "--json").out)["table"]
+        }
+        # Derived, and not deployed: only Spark knows it.
+        assert types == {
+            "day": "date",
+            "pane": "timestamp",
+            "path": None,
+            "count": "bigint",
+            "hll_host": "binary",
+        }
 
     def test_show_of_an_unknown_view_names_the_one_that_was_meant(self, braid: Callable[..., Any]) -> None:
         answer = braid("show", "page_trafic")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 DEFINITIONS = """
-from braid import Source, View, count, tumbling
+from braid import Source, View, count, max_, tumbling
 people = Source(name="people", files="{drop}/*.jsonl", schema="id string, time timestamp, name string",
                 event_time="time", event_id="id")
-by_name = View(name="by_name", source=people, keys=("name",), window=tumbling("1 day"), measures={{"n": count()}})
+by_name = View(name="by_name", source=people, derive={{"day_name": "concat('day ', name)"}}, keys=("day_name",),
+               window=tumbling("1 day"), measures={{"n": count(), "last": max_("day_name")}})
 alone = View(name="alone", source=people, keys=(), window=tumbling("1 hour"), measures={{"n": count()}}, mode="kappa")
 """
 
@@ -40,6 +41,8 @@ def test_everything_is_up_to_date_after_one_command(
     assert json.loads(braid("run", "--once", "--json").out) == []
     assert json.loads(braid("ledger", "people", "--json").out)["balanced"]
     assert {day["state"] for day in json.loads(braid("batch", "plan", "--json").out)} == {"up to date"}
+    shown = json.loads(braid("show", "by_name", "--plan", "--json").out)
+    assert (shown.pop("plan") > "", shown) == (True, json.loads(braid("show", "by_name", "--json").out))
     for view, expected in (("by_name", [1, 2]), ("alone", [1, 1, 1])):
         answer = json.loads(braid("query", view, "--json").out)
         assert sorted(row["n"] for row in answer["rows"]) == expected
