@@ -97,12 +97,12 @@ def test_what_is_read_plainly_is_accepted_by_spark_with_the_same_values(
             certain[number] = plain.read(source, value, NOW)
     assert len(certain) >= at_least
     rows = read_by_spark(spark, source, {number: records[number] for number in certain})
-    for number, event in certain.items():
+    for number, expected in certain.items():
         row = rows[number]
         assert row._error is None, (records[number], row._error)
         found = {name: row[name] for name in source.columns}
         found[source.event_time] = found[source.event_time].astimezone(UTC)
-        assert found == event, records[number]
+        assert found == expected, records[number]
 
 
 def test_a_file_has_the_same_number_with_spark_and_without(spark: Any) -> None:
