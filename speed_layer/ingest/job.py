@@ -21,7 +21,7 @@ from braid.tables import documents
 from speed_layer import recovery
 from speed_layer.ingest import dedup, records
 from speed_layer.ingest.appender import Appender, Counted
-from speed_layer.ingest.folders import folder_of
+from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.parse import parse, unknown_fields
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint

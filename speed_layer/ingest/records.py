@@ -14,7 +14,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings
 from braid.tables.commits import Positions
-from speed_layer.ingest.folders import folder_of
+from speed_layer.ingest.origin import folder_of
 
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"

@@ -68,7 +68,11 @@ def from_broker(log: Log, database: "DuckDBPyConnection", holes: list[Hole]) -> 
 def from_files(log: Log, database: "DuckDBPyConnection") -> tuple[Consumed, Evidence, int]:
     """Files as they are now against the log: (consumed, evidence, lines of files that the log has never seen)."""
     try:
-        there = files.listed(log.source)
+        in_log = {p: sum(both) for p, both in held.counts(database).items() if p != INBOX_PARTITION}
+        there = files.listed(log)
+        if in_log and there and not in_log.keys() & there.keys():
+            # None of them was ever read, or all of them lay elsewhere then.
+            return _ask_spark_of_files(log)
         counted: dict[int, int] = {}
         lacking = list(islice(held.lacking(database, files.places(there, counted)), MOST + 1))
         if len(lacking) > MOST:
@@ -80,7 +84,6 @@ def from_files(log: Log, database: "DuckDBPyConnection") -> tuple[Consumed, Evid
     judged, doubtful = judge(log, database, found)
     if doubtful:
         return _ask_spark_of_files(log)
-    in_log = {p: sum(both) for p, both in held.counts(database).items() if p != INBOX_PARTITION}
     return close(in_log, counted, judged.duplicates, judged.lost)
 
 

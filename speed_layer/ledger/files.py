@@ -1,5 +1,6 @@
 """The lines of a source's files with their places, as ingest sees them, without Spark; what is not sure is doubtful."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -7,10 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from braid.define.source import Source
-from speed_layer.ingest.folders import folder_of
+from braid.log.table import Log
+from braid.tables import documents
+from speed_layer.ingest.origin import folder_of
 from speed_layer.ledger.held import Place
 from speed_layer.ledger.plain import DoubtfulError
 
+# What is noted beside a log whose folder may have been moved.
+RECORD = "_braid_folder.json"
 MARK = b"\xef\xbb\xbf"
 AT_ONCE = 50_000
 # Spark's seed for it, and the primes of xxHash64.
@@ -27,9 +32,9 @@ P1, P2, P3, P4, P5 = (
 class SourceFile:
     """A file of a source: its number, and its records with their lines."""
 
-    def __init__(self, source: Source, path: Path) -> None:
+    def __init__(self, source: Source, path: Path, first: str) -> None:
         self._source, self._path = source, path
-        self.number = xxhash64(f"file:{path}".encode()) & ((1 << 63) - 1)
+        self.number = xxhash64(f"file:{first}/{path.name}".encode()) & ((1 << 63) - 1)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Blank lines are no records, and neither is a header."""
@@ -56,11 +61,15 @@ class SourceFile:
         return [cell.strip(" ").removeprefix('"').removesuffix('"').lower() for cell in cells]
 
 
-def listed(source: Source) -> dict[int, SourceFile]:
+def listed(log: Log) -> dict[int, SourceFile]:
     """Number -> file, of a plain folder on this machine with a plain pattern."""
+    source = log.source
     folder, pattern = folder_of(source)
     if "://" in folder or set(pattern) & set("[]{}\\^"):
         raise DoubtfulError
+    # Where it was moved, its files are numbered as they were in the folder that was read first.
+    record = json.loads(documents.read(f"{log.table}/{RECORD}") or "{}")
+    first = record["first"] if record.get("now") == folder else folder
     found = {}
     for path in sorted(Path(folder).iterdir()):
         if (
@@ -74,7 +83,7 @@ def listed(source: Source) -> dict[int, SourceFile]:
             and not path.name.startswith(".")
             and not path.name.endswith("._COPYING_")
         ):
-            file = SourceFile(source, path)
+            file = SourceFile(source, path, first)
             found[file.number] = file
     return found
 
