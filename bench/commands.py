@@ -1,8 +1,8 @@
-"""What each command costs, and how many Spark jobs it runs: `python -m bench.commands [--events N] [--beside PYTHON]`.
+"""What each command costs, and how many Spark jobs it runs: `python -m bench.commands [--events N] [--beside FOLDER]`.
 
 Every command runs as a person would run it, in a process of its own, on a home and a broker of this program's own: once
-for this checkout and once for another one (`--beside ../other/.venv/bin/python`), step by step in turns, so that both
-have the same machine at the same time. Processor time is that of the command and of its JVM.
+for this checkout and once for another one (`--beside ../other`), step by step in turns, so that both have the same
+machine at the same time. Processor time is that of the command and of its JVM.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Spent:
         return f"{self.seconds:.1f} s, cpu {self.cpu:.1f} s, {self.jobs} jobs{failed}"
 
 
-def spend(python: str, folder: Path, variables: dict[str, str], command: str) -> Spent:
+def spend(checkout: Path, folder: Path, variables: dict[str, str], command: str) -> Spent:
     noted = folder / "spent.json"
     noted.unlink(missing_ok=True)
     started = time.monotonic()
@@ -71,20 +71,20 @@ def spend(python: str, folder: Path, variables: dict[str, str], command: str) ->
         log.write(f"$ braid {command}\n")
         log.flush()
         subprocess.run(
-            [python, "-c", RUN, str(noted), *command.split()],
-            env=variables, cwd=folder, stdout=log, stderr=log, check=False,
+            [sys.executable, "-c", RUN, str(noted), *command.split()],
+            env=variables | {"PYTHONPATH": str(checkout)}, cwd=folder, stdout=log, stderr=log, check=False,
         )  # fmt: skip
     seconds = time.monotonic() - started
     found = json.loads(noted.read_text()) if noted.exists() else {"cpu": 0.0, "jobs": 0, "code": 70}
     return Spent(seconds, found["cpu"], found["jobs"], found["code"])
 
 
-def play(pythons: dict[str, str], folder: Path, events: int, days: int) -> dict[str, dict[str, Spent]]:
+def play(checkouts: dict[str, Path], folder: Path, events: int, days: int) -> dict[str, dict[str, Spent]]:
     """Command -> whose checkout -> what it took."""
     homes, spent = {}, {}
     with own_broker(folder / "broker") as settings:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("BRAID_")}
-        for name in pythons:
+        for name in checkouts:
             home = folder / name
             home.mkdir()
             homes[name] = kept | {
@@ -92,11 +92,12 @@ def play(pythons: dict[str, str], folder: Path, events: int, days: int) -> dict[
                 "BRAID_KAFKA_BOOTSTRAP": settings.bootstrap,
             }  # fmt: skip
         sent = f"produce --events {events} --days {days} --late 0.1 --duplicates 0.02 --malformed 0.01"
-        first = next(iter(pythons))
-        spend(pythons[first], folder / first, homes[first], sent)
+        first = next(iter(checkouts))
+        spend(checkouts[first], folder / first, homes[first], sent)
         for command in STORY:
             spent[command] = {
-                name: spend(python, folder / name, homes[name], command) for name, python in pythons.items()
+                name: spend(checkout, folder / name, homes[name], command)
+                for name, checkout in checkouts.items()
             }
             print(
                 command,
@@ -122,12 +123,13 @@ def main() -> None:
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--events", type=int, default=40_000, help="different events in the log")
         parser.add_argument("--days", type=int, default=2, help="over so many days")
-        parser.add_argument("--beside", help="the Python of another checkout, to run the same with")
+        parser.add_argument("--beside", type=Path, help="another checkout, to run the same with")
 
     given = arguments(__doc__, add)
-    pythons = {"here": sys.executable} | ({"beside": given.beside} if given.beside else {})
+    checkouts = {"here": Path(__file__).resolve().parents[1]}
+    checkouts |= {"beside": given.beside.resolve()} if given.beside else {}
     with scratch_folder() as folder:
-        spent = play(pythons, folder, given.events, given.days)
+        spent = play(checkouts, folder, given.events, given.days)
     rows = [row(command, found, spent["views"]) for command, found in spent.items()]
     details = {command: {name: vars(one) for name, one in found.items()} for command, found in spent.items()}
     show(f"commands over {given.events:,} events", rows, {"commands": details}, given.json)
