@@ -9,8 +9,7 @@ from braid.define.expressions import require_expression, require_known, require_
 from braid.define.names import require_text, set_field, suggest
 from braid.errors import DefinitionError
 from braid.measures import Measure
-from braid.measures.counts import Count
-from braid.measures.sums import Sum
+from braid.measures.aggregates import Count, Sum
 
 # The mean of one or two days says little about the next: until so many are known, a volume is not judged.
 FEWEST_DAYS = 3

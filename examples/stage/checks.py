@@ -12,7 +12,7 @@ from typing import Any
 
 from braid.define.view import View
 from braid.measures import Measure
-from braid.measures.bounds import FLOAT_TOLERANCE, bound_of
+from braid.measures.base import FLOAT_TOLERANCE
 from examples.stage.naive import Answer
 
 
@@ -77,10 +77,10 @@ def _wrong(
 
 
 def _same(measure: Measure, mine: Any, theirs: Any, approximately: bool) -> bool:
-    bound = bound_of(measure) if approximately else None
+    bound = measure.error if approximately else None
     if mine is None or theirs is None or not (bound or isinstance(mine, float)):
         return bool(mine == theirs)
-    return math.isclose(mine, theirs, rel_tol=bound.relative if bound else FLOAT_TOLERANCE)
+    return math.isclose(mine, theirs, rel_tol=bound or FLOAT_TOLERANCE)
 
 
 def _row(side: Answer, group: tuple[Any, ...]) -> str:

@@ -25,7 +25,7 @@ TRESPASSES = (
     ("examples.weblog.website", "pyspark"),
     ("braid.define.trespass", "pyspark"),
     ("braid.deploy.trespass", "braid.states.spark"),
-    ("braid.measures.counts", "pyspark"),
+    ("braid.measures.aggregates", "pyspark"),
     ("braid.produce.trespass", "braid.runtime.spark"),
     ("braid.runtime.settings", "pyspark"),
 )

@@ -7,14 +7,13 @@ from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.measures import Measure
-from braid.measures.bounds import bound_of
 from braid.measures.histogram import Quantile
 from braid.parity import group_columns
 from serving_layer.accuracy.explain.copies import in_groups
 
 
 def approximate(view: View) -> dict[str, Measure]:
-    return {name: measure for name, measure in view.measures.items() if bound_of(measure) is not None}
+    return {name: measure for name, measure in view.measures.items() if measure.error is not None}
 
 
 def exact_column(name: str) -> str:

@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.measures.bounds import Bound, bound_of
 from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
 from serving_layer.accuracy.explain.exact import exact_column
 from serving_layer.accuracy.explain.variants import Variants
@@ -36,7 +35,7 @@ class Judged:
     frame: DataFrame
     numbers: tuple[str, ...]
     values: tuple[str, ...]
-    bounds: dict[str, Bound]
+    bounds: dict[str, float]
 
 
 def error_column(number: str, kind: str) -> str:
@@ -60,7 +59,7 @@ def judge(
     if variants.looked_up is not None:
         frames["_looked_up"] = presented(served_view, variants.looked_up, measures)
     types = {field.name: field.dataType.typeName() for field in frames["_served"].schema}
-    bounds = {name: bound for name in measures if (bound := bound_of(served_view.measures[name])) is not None}
+    bounds = {name: error for name in measures if (error := served_view.measures[name].error) is not None}
     judging = _Judging(served_view, values, types, bounds, tuple(frames), copies is not None)
     return Judged(
         judging.judged(judging.beside(frames, exact, copies)),
@@ -75,7 +74,7 @@ class _Judging:
     view: View
     values: tuple[str, ...]
     types: dict[str, str]
-    bounds: dict[str, Bound]
+    bounds: dict[str, float]
     sides: tuple[str, ...]
     has_copies: bool
 
@@ -145,7 +144,7 @@ class _Judging:
             right = same(F.col(f"_served.{name}"), F.col(f"_truth.{name}"), self.types[name])
         else:
             # A count is a whole number: half of one is rounding.
-            right = F.coalesce((relative <= bound.relative * (1 + 1e-9)) | (off <= 0.5), F.lit(False))
+            right = F.coalesce((relative <= bound * (1 + 1e-9)) | (off <= 0.5), F.lit(False))
         both = F.col("_served").isNotNull() & F.col("_truth").isNotNull()
         return {error_column(name, "right"): both & right}
 
