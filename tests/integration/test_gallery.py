@@ -17,7 +17,7 @@ import pytest
 
 from braid.runtime.settings import Settings
 from examples.stage import NAMES, play_of
-from examples.stage.shown import Played
+from examples.stage.checks import Played
 from examples.stage.stage import Stage
 from infra.kafka.broker import Broker
 from tests.conftest import Answer

@@ -14,7 +14,7 @@ from braid.runtime import logging as logs
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.spark import spark_session
 from examples.stage import play_of
-from examples.stage.shown import Played
+from examples.stage.checks import Played
 from examples.stage.stage import Stage
 from infra.kafka import brokers
 

@@ -7,8 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from braid.cli.output import mark
-from examples.stage.checks import TruthCheck, text
-from examples.stage.shown import Shown
+from examples.stage.checks import Shown, TruthCheck, text
 
 WIDTH = 28
 COLOURS = ("blue", "yellow")
