@@ -19,7 +19,7 @@ from braid.produce.outlet import FileOutlet, OnAck, Outlet, kafka_outlet
 from braid.produce.replay import Replay, parse_delimiter, parse_renames, replay
 from braid.produce.run import Production, Summary, check_sending, run
 from braid.produce.truth import require_writable
-from braid.produce.weblog.scenario import START, TOPIC, ZONE, Weblog, parse_start, weblog
+from braid.produce.weblog import START, TOPIC, ZONE, Weblog, parse_start, weblog
 from braid.runtime.settings import current_settings
 
 SCENARIOS = ("weblog",)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from braid.produce.record import Record
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from examples.stage.checks import Played, Shown, against_truth, equal
 from examples.stage.naive import (
     Answer,

@@ -18,7 +18,7 @@ import pytest
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
 from examples.weblog import requests

@@ -15,7 +15,7 @@ from braid.log.contents import create
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
 from braid.tables.spark_tables import pinned

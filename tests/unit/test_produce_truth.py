@@ -20,8 +20,7 @@ from braid.produce.record import (
     Record,
 )
 from braid.produce.truth import ids_digest, require_writable, truth, write_truth
-from braid.produce.weblog.malformed import FLAWS
-from braid.produce.weblog.scenario import ZONE, Weblog, weblog
+from braid.produce.weblog import FLAWS, ZONE, Weblog, weblog
 
 OPTIONS = Weblog(
     events=20_000, late=0.2, duplicates=0.05, duplicates_far=0.01, malformed=0.03, out_of_order=0.1
