@@ -7,6 +7,8 @@ from braid.errors import DefinitionError
 from braid.measures.base import MAX_SUMMED_DIGITS, NUMBERS, ORDERED, Measure, digits, family
 from braid.measures.engines import Column, DataType, F, pa, pc
 
+LIMB_BITS = 32
+
 
 @dataclass(frozen=True)
 class Count(Measure):
@@ -34,9 +36,6 @@ class Count(Measure):
 
     def merge_sql(self, state: str) -> str:
         return f"sum({state})::BIGINT"
-
-
-LIMB_BITS = 32
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ HOSTS = 3000
 ZIPF = 1.05
 
 STATUSES = {200: 88.0, 304: 7.5, 302: 2.0, 206: 0.4, 404: 1.5, 403: 0.1, 500: 0.4, 503: 0.1}
+Drawn = TypeVar("Drawn")
+# Requests in each hour of a local day, relative to each other: quiet before dawn, busiest after lunch.
+HOURS = (38, 30, 24, 20, 18, 19, 25, 40, 62, 78, 86, 92, 96, 100, 99, 97, 90, 78, 66, 62, 60, 58, 54, 46)
+WEEKEND = 0.6
+_HOUR = 3600
 
 
 class Named(NamedTuple):
@@ -34,9 +39,6 @@ class Named(NamedTuple):
 
     text: str
     json: str
-
-
-Drawn = TypeVar("Drawn")
 
 
 class Choice(NamedTuple, Generic[Drawn]):
@@ -91,12 +93,6 @@ def size(status: int, draw: float) -> int | None:
     if status == 302:
         return 180 + int(draw * 200)
     return None if draw < 0.8 else int(draw * 500)
-
-
-# Requests in each hour of a local day, relative to each other: quiet before dawn, busiest after lunch.
-HOURS = (38, 30, 24, 20, 18, 19, 25, 40, 62, 78, 86, 92, 96, 100, 99, 97, 90, 78, 66, 62, 60, 58, 54, 46)
-WEEKEND = 0.6
-_HOUR = 3600
 
 
 class Hour(NamedTuple):

@@ -25,6 +25,10 @@ from serving_layer.http.problems import problem
 SILENT_FOR = 10.0
 # So many beyond the limits are listened to, for what they ask first: a probe is answered, others are turned away.
 SPARE = 64
+# After that long a client that will not let go is let go.
+PATIENCE = 3
+# Files that the server itself may have open: tables, libraries, its log.
+OWN_FILES = 256
 
 
 class OpenConnections:
@@ -95,12 +99,6 @@ def _turned_away(app: ASGIApp, status: int, reason: str) -> ASGIApp:
         await (app(scope, receive, send) if probe else refusal(scope, receive, with_headers(send)))
 
     return answer
-
-
-# After that long a client that will not let go is let go.
-PATIENCE = 3
-# Files that the server itself may have open: tables, libraries, its log.
-OWN_FILES = 256
 
 
 def serve(app: FastAPI, host: str, port: int, stop: threading.Event, limits: Limits | None = None) -> None:

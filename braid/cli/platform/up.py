@@ -47,8 +47,7 @@ def up() -> None:
 
     Example: `braid up`, and `braid status` in another terminal
     """
-    from infra.services.health import health_server
-    from infra.services.supervisor import supervise
+    from infra.services.supervisor import health_server, supervise
 
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))

@@ -10,8 +10,7 @@ from braid.define.names import suggest
 from braid.define.view import View
 from braid.deploy.versions import Version
 from braid.errors import BraidError
-from braid.log.events import view_events
-from braid.log.first_copies import first_copies
+from braid.log.events import first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import why_not_comparable
@@ -25,8 +24,7 @@ from serving_layer.accuracy.explain.errors import (
     errors_of,
     totals,
 )
-from serving_layer.accuracy.explain.exact import exact_values
-from serving_layer.accuracy.explain.judge import judge
+from serving_layer.accuracy.explain.judge import exact_values, judge
 from serving_layer.accuracy.explain.variants import Computing, served, streamed_alone
 from serving_layer.accuracy.lateness.curves import completeness, lateness
 from serving_layer.accuracy.lateness.event_times import event_times

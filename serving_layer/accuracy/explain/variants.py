@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from braid.define.fingerprint import fingerprint, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
-from braid.log.events import TableOf, view_events
-from braid.log.first_copies import first_copies
+from braid.log.events import TableOf, first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
