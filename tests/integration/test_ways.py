@@ -20,7 +20,7 @@ from braid.runtime.settings import Settings
 from braid.tables.commits import commits
 from braid.tables.spark_tables import pinned
 from examples.weblog import requests
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.jobs.engine import stream
 from speed_layer.promotion import judge
 from speed_layer.stream.replay import replay

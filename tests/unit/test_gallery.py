@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from braid import View, approx_distinct, count, mean, sum_
-from braid.cli.demo.tables import check_table, result_table
+from braid.cli.demo.gallery import check_table, result_table
 from examples.sensors import play as sensors
 from examples.stage import naive
 from examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, identical

@@ -4,7 +4,7 @@ import typer
 
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.runtime.settings import current_settings
-from infra.kafka import brokers
+from infra import brokers
 
 broker = typer.Typer(
     no_args_is_help=True,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from braid.errors import BraidError, SettingsError
 from braid.runtime.settings import Settings
-from infra.kafka import broker as embedded
-from infra.kafka.broker import Broker
+from infra import broker as embedded
+from infra.broker import Broker
 
 
 @dataclass(frozen=True)

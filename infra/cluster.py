@@ -13,7 +13,7 @@ import psutil
 
 from braid.errors import BraidError
 from braid.runtime.spark_cluster import SECRET_VARIABLE
-from infra.cluster.files import MASTER, Choices, LocalCluster
+from infra.cluster_files import MASTER, Choices, LocalCluster
 from infra.services.service import HOST, killed_on_failure, open_local, refuse_taken_ports
 
 DEFAULT = Choices(workers=2, cores=2, memory="4g")
