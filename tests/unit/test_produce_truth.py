@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from braid.cli.options import require_writable
 from braid.errors import BraidError
 from braid.produce.record import (
     BROKEN_RULE,
@@ -19,7 +20,7 @@ from braid.produce.record import (
     Event,
     Record,
 )
-from braid.produce.truth import ids_digest, require_writable, truth, write_truth
+from braid.produce.truth import ids_digest, truth, write_truth
 from braid.produce.weblog import FLAWS, ZONE, Weblog, weblog
 
 OPTIONS = Weblog(
