@@ -40,7 +40,6 @@ def range_cost(now: ViewInMemory, request: Request) -> int:
 
 
 def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
-
     @app.get("/views", tags=["views"])
     async def list_views() -> dict[str, Any]:
         """The views, with their keys, measures and windows."""

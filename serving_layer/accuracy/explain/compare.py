@@ -99,9 +99,8 @@ def _compared(
         unexplained = next((cause.groups for cause in causes if cause.name == UNEXPLAINED), 0)
         return Comparison(
             side=side,
-            groups=sum(counted[verdict] for verdict in ("equal", "different", "missing", "extra")),
-            **{name: counted[name] or 0 for name in ("equal", "different", "missing", "extra")},
-            **{name: counted[name] or 0 for name in ("events", "lost", "twice")},
+            groups=sum(counted[verdict] for verdict in VERDICTS),
+            **{name: counted[name] or 0 for name in (*VERDICTS, "events", "lost", "twice")},
             numbers=errors_of(judged, right, counted),
             days=days_of(judged, by_day, _cuts(known, by_day), today.accuracy),
             causes=causes,
@@ -202,7 +201,6 @@ def causes_of(judged: Judged) -> tuple[Cause, ...]:
 
 
 def _counted(judged: Judged) -> list[Column]:
-
     served, right = (F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth"))
     columns = [F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS]
     columns += [

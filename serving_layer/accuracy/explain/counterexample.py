@@ -28,7 +28,6 @@ MOST_EVENTS = 50
 def smallest(
     spark: SparkSession, judged: Judged, known: ComparedDays, rows: DataFrame, table_of: TableOf
 ) -> Counterexample | None:
-
     view = known.version.view
     sizes = [F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth")]
     wrong = judged.frame.where(F.array_contains(CAUSES, UNEXPLAINED))
@@ -62,7 +61,6 @@ def smallest(
 
 
 def _events(view: View, group: Row, rows: DataFrame, table_of: TableOf) -> list[Row]:
-
     of_day = rows.where(f"day = date'{group['day']}'")
     events = placed_events(view, of_day, table_of)
     time = F.col(view.source.event_time)
@@ -111,7 +109,6 @@ def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events
 
 
 def _same_keys(view: View, group: Row) -> list[Column]:
-
     return [F.col(f"`{key}`").eqNullSafe(F.lit(group[key])) for key in view.keys]
 
 
@@ -127,7 +124,6 @@ def _named(view: View, group: Row) -> dict[str, Any]:
 
 
 def _bound(group: Row, name: str) -> Column:
-
     return F.timestamp_micros(F.lit(group[f"_at_{name}"]))
 
 

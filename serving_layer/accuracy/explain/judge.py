@@ -39,7 +39,6 @@ def exact_values(view: View, events: DataFrame, states: DataFrame) -> DataFrame 
 
 
 def _exact(events: DataFrame, group: list[str], name: str, measure: Measure) -> DataFrame:
-
     value = F.col(str(measure.column))
     if isinstance(measure, Quantile):
         # Ordered and not gathered: a group may be larger than memory.
@@ -133,7 +132,6 @@ class _Judging:
         return whole.groupBy(*group_columns(self.view)).agg(*structs)
 
     def judged(self, rows: DataFrame) -> DataFrame:
-
         served, truth = F.col("_served").isNotNull(), F.col("_truth").isNotNull()
         verdict = (
             F.when(~truth & served, "extra").when(truth & ~served, "missing")
