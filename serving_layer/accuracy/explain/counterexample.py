@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from braid.cut import stored_under
 from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
@@ -96,8 +97,7 @@ def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events
     original: dict[datetime, set[datetime]] = {}
     for event in events:
         logged = _utc(event.epoch)
-        # What is up to the replay's cut is stored under it.
-        stored = max(logged, cut) if cut is not None else logged
+        stored = stored_under(logged, cut)
         in_log[stored] = in_log.get(stored, 0) + 1
         original.setdefault(stored, set()).add(logged)
     wrong = {
