@@ -13,6 +13,7 @@ from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
+from serving_layer.accuracy.report.words import percent
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days
@@ -191,7 +192,6 @@ def _show(reports: "list[Report]", json: bool, single: bool) -> None:
 
 def _show_history(settings: Settings, views: list[View], json: bool) -> None:
     from serving_layer.accuracy.report.history import history, trend
-    from serving_layer.accuracy.report.words import percent
 
     found = [
         (view.name, one, change)
