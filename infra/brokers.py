@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError, SettingsError
@@ -31,9 +31,6 @@ class BrokersStatus:
     bootstrap: str
     cluster_id: str | None
     nodes: tuple[embedded.BrokerStatus, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def embedded_cluster(settings: Settings) -> Brokers:

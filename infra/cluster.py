@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,6 @@ class SparkClusterStatus:
     memory_used_mib: int
     applications: tuple[str, ...]
     authenticated: bool
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def start(cluster: LocalCluster, say: Say = lambda text: None, **asked: Any) -> SparkClusterStatus:
