@@ -1,5 +1,6 @@
 """What is sent: a record, and the event inside it that the truth counts."""
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 EVENT = "event"
@@ -37,3 +38,13 @@ class Record(NamedTuple):
     event: Event | None = None
     reason: str | None = None
     arrived_us: int | None = None
+
+
+def arrived(record: Record, text: str, came_ms: float) -> Record:
+    """The record with a column that says when it came; one that is sent again says the same again."""
+    micros = int(came_ms * 1000)
+    came = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(
+        tzinfo=None, microsecond=micros % 1_000_000
+    )
+    value = f'{text[:-1]},"arrived":"{came.isoformat(timespec="microseconds")}Z"}}'
+    return record._replace(value=value.encode(), arrived_us=micros)

@@ -11,7 +11,7 @@ import pytest
 
 from braid import Source
 from braid.log.table import Log
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.records import file_number
 from speed_layer.ledger import evidence, plain

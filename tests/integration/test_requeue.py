@@ -5,7 +5,7 @@ from typing import Any
 
 from braid.log.rejected import describe
 from braid.log.table import Log
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, rows, run

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from braid.produce.record import DUPLICATE, LATE
 from braid.produce.truth import arrivals, truth
-from braid.produce.weblog.scenario import ZONE, Weblog, weblog
+from braid.produce.weblog import ZONE, Weblog, weblog
 
 MESS = {"events": 2000, "late": 0.2, "duplicates": 0.05, "malformed": 0.03, "out_of_order": 0.1}
 SECOND = 1_000_000

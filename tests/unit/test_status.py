@@ -33,7 +33,7 @@ from braid.runtime.status import (
     under_supervision,
     write,
 )
-from infra.services.health import health_server
+from infra.services.supervisor import health_server
 from tests.conftest import Answer, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)\{((?:[a-z]+=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\} (\S+)")

@@ -47,8 +47,7 @@ def up() -> None:
 
     Example: `braid up`, and `braid status` in another terminal
     """
-    from infra.services.health import health_server
-    from infra.services.supervisor import supervise
+    from infra.services.supervisor import health_server, supervise
 
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))
@@ -65,7 +64,7 @@ def up() -> None:
 
 def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
     """What runs, in the order of starting; a further process of the platform is a further line."""
-    from infra.kafka.brokers import embedded_cluster
+    from infra.brokers import embedded_cluster
     from infra.services.children import BrokerChild, Child
 
     children: list[Startable] = []
