@@ -72,7 +72,7 @@ def compare(
         others = what_if(timed)
     return Report(
         version.view.name, version.number, datetime.now(UTC), known.newest_cut, tuple(comparisons), curves, late,
-        others, _outcome(comparisons[0]), log_counts(spark, log, known), _notes(known, today), today.accuracy,
+        others, _outcome(comparisons[0]), log_counts(log, known), _notes(known, today), today.accuracy,
     )  # fmt: skip
 
 
