@@ -86,18 +86,19 @@ def make_home(folder: Path) -> Path:
     return folder
 
 
+def environment(home: Path) -> dict[str, str]:
+    """A process that starts a JVM all the same fails."""
+    home_and_file = {"BRAID_HOME": str(home / "home"), "BRAID_DEFINITIONS": str(home / "mine.py")}
+    return {**os.environ, **home_and_file, "JAVA_HOME": str(home / "nowhere")}
+
+
 def braid(home: Path, command: str) -> tuple[int, list[str], Any]:
     """The exit code, what was imported of what is heavy, and the answer."""
     words = command.split()
     asked = words if words[-1] in ("cut", "views") and words[0] == "batch" else [*words, "--json"]
-    environment = {
-        **os.environ, "BRAID_HOME": str(home / "home"), "BRAID_DEFINITIONS": str(home / "mine.py"),
-        # Whoever starts a JVM all the same fails.
-        "JAVA_HOME": str(home / "nowhere"),
-    }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", RUN.format(arguments=asked, heavy=HEAVY)],
-        cwd=home, env=environment, capture_output=True, text=True, check=False,
+        cwd=home, env=environment(home), capture_output=True, text=True, check=False,
     )  # fmt: skip
     *said, last = done.stderr.strip().splitlines()
     code, *heavy = last.split()
@@ -109,6 +110,36 @@ def braid(home: Path, command: str) -> tuple[int, list[str], Any]:
 def test_a_command_that_reads_imports_no_spark(command: str, home: Path) -> None:
     code, heavy, _ = braid(home, command)
     assert (code, heavy) == (0, [])
+
+
+ASK = """
+import sys
+from fastapi.testclient import TestClient
+from braid.cli.serving.serve import other_layers
+from braid.runtime.settings import current_settings
+from serving_layer.http.app import create_app
+from serving_layer.memory.all_views import AllViews
+settings = current_settings()
+app = create_app(AllViews(settings, 1 << 28), other_layers(settings))
+with TestClient(app, base_url="http://127.0.0.1") as client:
+    paths = [path for path, found in app.openapi()["paths"].items() if "get" in found and "live" not in path]
+    for path in paths:
+        asked = path.replace("{view}", "by_day").replace("{source}", "people")
+        assert "{" not in asked, asked
+        print(asked, client.get(asked).status_code)
+print("imported", "pyspark" in sys.modules)
+"""
+
+
+def test_no_answer_of_the_api_imports_spark(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], cwd=home, env=environment(home), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answers = dict(line.split() for line in done.stdout.splitlines())
+    assert answers["/ledger/people"] == answers["/days/by_day"] == answers["/views"] == "200"
+    assert answers.pop("imported") == "False"
+    assert set(answers.values()) <= {"200", "404", "409", "422", "503"}, answers
 
 
 def test_they_say_what_is_there(home: Path) -> None:
