@@ -286,7 +286,19 @@ class TestCommands:
         assert json.loads(answer.out) == {
             "ok": True, "sources": ["requests"], "views": ["page_traffic", "visits", "daily_pages"], "problems": [],
         }  # fmt: skip
-        assert "sources: 1, views: 3, problems: 0" in braid("check").out
+        at_once, _, last = braid("check").out.strip().splitlines()
+        assert at_once.startswith("loaded; sources: 1, views: 3")
+        assert last == "checked; sources: 1, views: 3, problems: 0"
+
+    def test_check_says_what_needs_no_spark_before_it_asks_for_one(
+        self, braid: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def no_spark(*_: Any) -> None:
+            raise BraidError("there is no Java here")
+
+        monkeypatch.setattr("braid.runtime.spark.spark_session", no_spark)
+        answer = braid("check")
+        assert (answer.code, "loaded; sources: 1" in answer.out, "no Java" in answer.err) == (2, True, True)
 
     def test_check_prints_each_problem_and_exits_with_1(
         self, braid: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
