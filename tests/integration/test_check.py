@@ -16,6 +16,7 @@ from braid.check.definitions import (
     check_view,
 )
 from braid.define.loading import collect, load_definitions
+from braid.errors import BraidError
 from braid.log.events import log_schema, read_lookup, view_events
 
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint, tags array<string>"
