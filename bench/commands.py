@@ -75,8 +75,8 @@ def spend(checkout: Path, folder: Path, variables: dict[str, str], command: str)
             env=variables | {"PYTHONPATH": str(checkout)}, cwd=folder, stdout=log, stderr=log, check=False,
         )  # fmt: skip
     seconds = time.monotonic() - started
-    found = json.loads(noted.read_text()) if noted.exists() else {"cpu": 0.0, "jobs": 0, "code": 70}
-    return Spent(seconds, found["cpu"], found["jobs"], found["code"])
+    found = json.loads(noted.read_text()) if noted.exists() else {"cpu": 0, "jobs": 0, "code": 70}
+    return Spent(seconds, float(found["cpu"]), int(found["jobs"]), int(found["code"]))
 
 
 def play(checkouts: dict[str, Path], folder: Path, events: int, days: int) -> dict[str, dict[str, Spent]]:

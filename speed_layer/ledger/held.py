@@ -43,7 +43,8 @@ def holes_and_repeats(
     fences = [(p, fence, True) for p, (start, end) in consumed.items() for fence in (start - 1, end)]
     if fences:
         database.executemany("INSERT INTO fences VALUES ($1, $2, $3)", fences)
-    holes, repeats = [], set()
+    holes: list[Hole] = []
+    repeats: set[Place] = set()
     for partition, last, offset in _fetched(database.execute(STEPS.format(inbox=INBOX_PARTITION))):
         if offset > last:
             holes.append((partition, last + 1, offset - 1))

@@ -17,7 +17,7 @@ from braid.define.source import Source
 
 LONGEST = 1_000_000
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d)")
 DATE = re.compile(r"[12]\d{3}-\d\d-\d\d")
 NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,6})?")
 WHOLE = re.compile(r"-?\d{1,19}")

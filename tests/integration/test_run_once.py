@@ -12,7 +12,7 @@ from braid import Source, View, count, max_, tumbling
 people = Source(name="people", files="{drop}/*.jsonl", schema="id string, time timestamp, name string",
                 event_time="time", event_id="id")
 by_name = View(name="by_name", source=people, derive={{"day_name": "concat('day ', name)"}}, keys=("day_name",),
-               window=tumbling("1 day"), measures={{"n": count(), "last": max_("day_name")}})
+               window=tumbling("1 day"), measures={{"n": count(), "latest": max_("day_name")}})
 alone = View(name="alone", source=people, keys=(), window=tumbling("1 hour"), measures={{"n": count()}}, mode="kappa")
 """
 
