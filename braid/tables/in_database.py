@@ -32,12 +32,19 @@ def opened(name: str, location: str) -> "Iterator[DuckDBPyConnection | None]":
         database.execute("SET TimeZone = 'UTC'")
         database.execute(f"SET memory_limit = '{MEMORY}'")
         database.execute(f"SET temp_directory = '{aside}'")
+        database.execute(f"SET VARIABLE version = {table.version()}")
         files = table.file_uris()
         if files and not _is_plain(location, files):
             database.register(name, table.to_pyarrow_dataset())
         else:
             _show(database, name, table, files)
         yield database
+
+
+def version_of(database: "DuckDBPyConnection") -> int:
+    """The version of the table that is open: what was committed later is not in it."""
+    ((version,),) = database.sql("SELECT getvariable('version')").fetchall()
+    return int(version)
 
 
 def _is_plain(location: str, files: list[str]) -> bool:

@@ -9,6 +9,7 @@ from braid.log.database import opened
 from braid.log.rejected import sent
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
+from braid.tables.in_database import version_of
 from speed_layer.ingest.topics import offsets
 from speed_layer.ledger import evidence, held
 from speed_layer.ledger.evidence import Evidence
@@ -70,10 +71,12 @@ class Ledger:
 
 def take_stock(log: Log) -> Ledger:
     """Reads the log, its commits, and the broker or the files, and closes the books."""
-    known = [commit for _, commit in commits(log.table)]
-    newest = known[0] if known else None
-    consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
     with opened(log) as database:
+        # Ingest may be at work: what it says of rows that are not in this version is left for the next time.
+        version = version_of(database)
+        known = [commit for at, commit in commits(log.table) if at <= version]
+        newest = known[0] if known else None
+        consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
         counts = held.counts(database)
         holes, repeated = held.holes_and_repeats(database, consumed if log.source.kafka_topic else {}, SHOWN)
         if log.source.kafka_topic:
