@@ -111,6 +111,17 @@ class Settings(BaseSettings):
         description="time between ingest's micro-batches, '0 seconds' is as fast as possible; unless it is given, as "
         "many half seconds as there are streams in the same application for each core",
     )
+    batch_records: int = Field(
+        200_000,
+        ge=1,
+        description="records of Kafka that one micro-batch of ingest reads at most, however many wait",
+    )
+    batch_bytes: str = Field(
+        "64m",
+        pattern=MEMORY.pattern,
+        description="bytes of files, or of requeued records, that one micro-batch of ingest reads at most; a larger "
+        "file is read alone",
+    )
     stream_trigger: Duration = Field(
         timedelta(0),
         description="time between a stream's micro-batches; '0 seconds' is as soon as ingest has committed",

@@ -55,6 +55,11 @@ class QueryStatus:
     source: str | None = None
     version: int | None = None
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Until it has caught up, at the pace of its newest micro-batch, if nothing more came meanwhile."""
+        return self.lag_events / self.rows_per_second if self.lag_events and self.rows_per_second else None
+
 
 @dataclass(frozen=True)
 class ChildStatus:

@@ -156,6 +156,7 @@ def _query_row(query: QueryStatus, alive: bool) -> tuple[str | None, ...]:
     lags = (
         None if query.lag_events is None else f"{query.lag_events:,} events",
         None if query.lag_seconds is None else f"{query.lag_seconds:.1f} s",
+        f"{left:,.0f} s left" if (left := query.seconds_left) is not None and left >= 1 else None,
     )
     return (
         query.name,
