@@ -164,7 +164,12 @@ class Settings(BaseSettings):
     serve_states: int = Field(
         10_000_000, ge=1, description="the most states that `braid serve` merges for a question"
     )
-    health_port: Port = Field(8470, description="port of `braid up` for /health and /metrics")
+    health_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="address of `braid up`, or of `braid stream --health`, for /health, /alive and /metrics",
+    )
+    health_port: Port = Field(8470, description="port of the same")
     strict: bool = Field(
         False,
         description="two engines at once are told apart by Delta's transaction ids; a `BRAID_HOME` that is a URI "
@@ -213,6 +218,11 @@ class Settings(BaseSettings):
         """A path or URI below BRAID_HOME."""
         root = str(self.local_home()) if self.home_is_local else self.home.rstrip("/")
         return "/".join((root, *parts))
+
+
+def bytes_of(size: str) -> int:
+    """ "512m" -> 536870912."""
+    return int(size[:-1]) << (30 if size.endswith("g") else 20)
 
 
 def load_settings() -> Settings:

@@ -14,10 +14,10 @@ from braid.define.source import Source
 from braid.errors import BraidError
 from braid.log import contents as logs
 from braid.log.table import Log
+from braid.runtime import documents
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
-from braid.tables import documents
 from speed_layer import recovery
 from speed_layer.ingest import dedup, records
 from speed_layer.ingest.appender import Appender, Counted

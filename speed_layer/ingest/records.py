@@ -14,7 +14,7 @@ from braid.define.source import Source
 from braid.errors import BraidError
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
-from braid.runtime.settings import Settings
+from braid.runtime.settings import Settings, bytes_of
 from braid.tables.commits import Positions
 
 INBOX_SCHEMA = (
@@ -35,7 +35,7 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     the reason why a record is not even to be parsed."""
     source = log.source
     # A backlog is read in portions: as one micro-batch, a day of it would take hours, and begin anew when it is killed.
-    portions = {"maxFileAge": NEVER, "maxBytesPerTrigger": log.settings.batch_bytes}
+    portions = {"maxFileAge": NEVER, "maxBytesPerTrigger": str(bytes_of(log.settings.batch_bytes))}
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:

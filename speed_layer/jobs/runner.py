@@ -23,6 +23,8 @@ logger = Logger("jobs")
 
 TICK = 0.2
 TICKS_PER_LOOK = 5
+# How often a status is written that is not on this machine, where each costs a request.
+REMOTE_REPORT = 10.0
 # Whoever is behind by more seconds than this catches up, and says so this often.
 BEHIND = 5.0
 
@@ -50,7 +52,7 @@ class Runner:
         self.taken: set[str] = set()
         self.refused: BraidError | None = None
         self.started = datetime.now(UTC)
-        self.told = 0.0
+        self.told = self.reported = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
@@ -91,6 +93,9 @@ class Runner:
 
     def report(self) -> None:
         """Tells the world how the jobs are."""
+        if not self.settings.home_is_local and time.monotonic() - self.reported < REMOTE_REPORT:
+            return
+        self.reported = time.monotonic()
         queries = tuple(job.status() for job in self.jobs.values())
         now = datetime.now(UTC)
         status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))

@@ -60,8 +60,8 @@ def test_bytes_that_are_not_text_are_refused_as_they_were_written(spark: Any, lo
 
 def test_a_folder_full_of_files_is_read_in_portions(spark: Any, log: Log, drop: Path) -> None:
     for number in range(6):
-        (drop / f"{number}.csv").write_text(f"{number},2024-01-01T10:00:00Z,{'x' * 600}\n")
-    run(spark, Log(log.source, log.settings.model_copy(update={"batch_bytes": "1k"})))
+        (drop / f"{number}.csv").write_text(f"{number},2024-01-01T10:00:00Z,{'x' * 600_000}\n")
+    run(spark, Log(log.source, log.settings.model_copy(update={"batch_bytes": "1m"})))
     assert len([commit for _, commit in commits(log.table) if not commit.beat]) >= 3
     assert len(titles(spark, log)) == 6
     assert take_stock(spark, log).balanced

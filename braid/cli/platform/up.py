@@ -55,7 +55,7 @@ def up() -> None:
     _refuse_a_second_one(settings)
     with (
         stop_on_signals() as stop,
-        health_server(settings.health_port, lambda: under_supervision(read_all(settings))),
+        health_server(settings, lambda: under_supervision(read_all(settings))),
         watching(settings) as watch,
     ):
         supervise(children, stop=stop, say=watch.say, on_round=watch.on_round)
