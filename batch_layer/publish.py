@@ -10,7 +10,7 @@ from batch_layer.cuts import replay_cut
 from braid.cut import effective
 from braid.define.view import View
 from braid.recompute import on_days
-from braid.runtime.frames import days_and_moments
+from braid.runtime.spark import days_and_moments
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.view_tables import ViewTables, base_columns

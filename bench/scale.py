@@ -38,8 +38,8 @@ from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
-from infra.cluster import service as local
-from infra.cluster.files import local_cluster
+from infra import cluster as local
+from infra.cluster_files import local_cluster
 from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.measures.bounds import FLOAT_TOLERANCE
+from braid.measures.base import FLOAT_TOLERANCE
 from braid.states import EVENTS
 from braid.tables.view_tables import bounds
 

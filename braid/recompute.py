@@ -12,12 +12,11 @@ from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.log.contents import read
-from braid.log.events import view_events
-from braid.log.first_copies import first_copies
+from braid.log.events import first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import days_and_moments, timestamp
 from braid.runtime.settings import Settings
+from braid.runtime.spark import days_and_moments, timestamp
 from braid.states.spark import prepare
 from braid.tables.view_tables import LATE, base_columns
 

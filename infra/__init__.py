@@ -1,1 +1,1 @@
-"""What Braid runs on: requirements, jars, the embedded broker, and the doctor who examines them."""
+"""What Braid runs on: jars, the embedded brokers, a Spark cluster of this machine, and the doctor who examines them."""

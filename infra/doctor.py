@@ -13,9 +13,9 @@ from braid.runtime.installation import OWN_JAR, jars_dir, optional_dir
 from braid.runtime.kafka import client
 from braid.runtime.object_store import is_s3
 from braid.runtime.settings import Settings
+from infra import brokers
+from infra.brokers import embedded_cluster
 from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
-from infra.kafka import brokers
-from infra.kafka.brokers import embedded_cluster
 from infra.preflight import Requirement, check_disk, check_java, check_python
 from infra.services.service import port_is_taken
 

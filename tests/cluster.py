@@ -7,8 +7,8 @@ from typing import Any
 
 import psutil
 
-from infra.cluster import service as local
-from infra.cluster.files import LocalCluster
+from infra import cluster as local
+from infra.cluster_files import LocalCluster
 from tests.conftest import free_port
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from braid.runtime.settings import Settings
-from infra.kafka import broker as embedded
+from infra import broker as embedded
 from tests.conftest import free_port
 
 # A quote and a backslash in it would end a carelessly written login configuration.

@@ -16,7 +16,7 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import DefinitionError
 from braid.log.events import as_one, first_line
-from braid.measures.counts import Count
+from braid.measures.aggregates import Count
 from braid.states import EVENTS, state_columns
 from braid.tables.view_tables import bounds
 

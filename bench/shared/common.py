@@ -18,7 +18,7 @@ from rich.table import Table
 
 from braid.define.source import Source
 from braid.runtime.settings import Settings
-from infra.kafka import brokers
+from infra import brokers
 
 REQUESTS = Source(
     name="requests", kafka_topic="requests", event_time="time",

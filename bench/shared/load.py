@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from braid.produce.record import EVENT, Event, Record
 from braid.produce.run import paced
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 
 PROBE = "/probe/"

@@ -1,4 +1,4 @@
-"""Compiles every definition with Spark's own analyser, before a stream does: `braid check`."""
+"""Compiles every definition with Spark, and runs it on made-up events, before a stream does: `braid check`."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.check.lookups import lookup_problems
-from braid.check.samples import probe_events
 from braid.define.expectations import Holds
 from braid.define.expressions import identifiers
 from braid.define.loading import Definitions
 from braid.define.lookup import Lookup
-from braid.define.schema import quote
+from braid.define.schema import FLOATS, INTEGERS, is_decimal, quote
 from braid.define.source import EPOCH_FORMATS, Source
 from braid.define.view import View, not_comparable
 from braid.errors import BraidError
@@ -21,6 +20,15 @@ from braid.states.spark import prepare, present
 
 _COMPILE_FIX = "mend the SQL; `braid show` lists the columns"
 _RUN_FIX = "one such event would stop the stream: use a function that gives null instead, or mend the pattern"
+_ROWS = 4
+_NUMBERS = ("0", "1", "404")
+_VALUES = {
+    "boolean": ("false", "true", "true"),
+    "string": ("''", "'a'", "'/a-b.html?c=d e'"),
+    "binary": ("X''", "X'00'", "X'FF'"),
+    "date": ("date'1970-01-01'", "date'2000-02-29'", "date'2024-12-31'"),
+}
+_TIMES = ("'1970-01-01 00:00:00'", "'2000-02-29 12:30:00'", "'2024-12-31 23:59:59.999'")
 
 
 class Problem(NamedTuple):
@@ -198,3 +206,32 @@ def _trial(
 def empty_base(spark: SparkSession) -> BaseOf:
     """Stands for the base of a looked-up view: its keys and numbers with their types, and no rows."""
     return lambda view: present(view, compiled_states(spark, view))
+
+
+def probe_events(spark: SparkSession, source: Source) -> DataFrame:
+    """Events of nulls, of empty values, of ordinary and of odd ones.
+
+    They are literals, so Spark computes them in the driver while it plans: no job runs, and an error is not logged
+    as a failed task.
+    """
+    columns = [_choices(type_name) for type_name in source.columns.values()]
+    rows = (", ".join(options[row] for options in columns) for row in range(_ROWS))
+    names = ", ".join(map(quote, source.columns))
+    return spark.sql(f"select * from values {', '.join(f'({row})' for row in rows)} as probe({names})")
+
+
+def _choices(type_name: str) -> tuple[str, ...]:
+    return tuple(f"cast({value} as {type_name})" for value in ("null", *_values(type_name)))
+
+
+def _values(type_name: str) -> tuple[str, ...]:
+    if type_name in INTEGERS or type_name in FLOATS or is_decimal(type_name):
+        # A small type cannot hold every number: what does not fit is a null there.
+        return tuple(f"try_cast({number} as {type_name})" for number in _NUMBERS)
+    if type_name.startswith("timestamp"):
+        return _TIMES
+    if type_name.startswith("array<"):
+        return ("array()", "array()", "array(null)")
+    if type_name.startswith("map<"):
+        return ("map()", "map()", "map()")
+    return _VALUES.get(type_name, ("null",) * 3)

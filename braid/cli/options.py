@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -80,6 +81,12 @@ def moment(text: str | None) -> datetime | None:
     if found.tzinfo is None:
         raise BraidError(f"the cut {text!r} has no zone: write it as {text}Z if it is in UTC.")
     return found
+
+
+def require_writable(file: Path | None) -> None:
+    """Before anything is computed or sent: afterwards it would be too late to say so."""
+    if file is not None and (file.is_dir() or not file.resolve().parent.is_dir()):
+        raise BraidError(f"{file} cannot be written: name a file in a folder that exists.")
 
 
 def short(value: datetime | None) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 import typer
@@ -41,11 +41,11 @@ def print_values(title: str, values: Sequence[Any]) -> None:
 
 def print_service(title: str, service: Any, json: bool, incomplete: str) -> None:
     """What is known of a service on this machine; it fails, and says so, where that is not all that should run."""
+    known = asdict(service)
     if json:
-        print_json(service.as_dict())
+        print_json(known)
     else:
-        shown = ((name, _listed(value)) for name, value in service.as_dict().items())
-        print_table(title, ("what", "value"), shown)
+        print_table(title, ("what", "value"), ((name, _listed(value)) for name, value in known.items()))
     if not service.healthy:
         raise failed(json, incomplete)
 

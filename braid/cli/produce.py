@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from braid.cli.options import require_writable
 from braid.cli.output import Json, errors, print_json, say
 from braid.define.loading import load_definitions
 from braid.define.names import suggest
@@ -18,8 +19,7 @@ from braid.produce.clf import replay_clf
 from braid.produce.outlet import FileOutlet, OnAck, Outlet, kafka_outlet
 from braid.produce.replay import Replay, parse_delimiter, parse_renames, replay
 from braid.produce.run import Production, Summary, check_sending, run
-from braid.produce.truth import require_writable
-from braid.produce.weblog.scenario import START, TOPIC, ZONE, Weblog, parse_start, weblog
+from braid.produce.weblog import START, TOPIC, ZONE, Weblog, parse_start, weblog
 from braid.runtime.settings import current_settings
 
 SCENARIOS = ("weblog",)

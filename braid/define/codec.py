@@ -13,12 +13,10 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import AllTime, Fixed, Session
 from braid.errors import BraidError, DefinitionError
-from braid.measures.counts import Count
+from braid.measures.aggregates import Count, Max, Mean, Min, Sum
 from braid.measures.distinct import ApproxDistinct
-from braid.measures.extremes import Max, Min
 from braid.measures.histogram import Quantile
 from braid.measures.moments import StdDev
-from braid.measures.sums import Mean, Sum
 
 # A document names its classes, and only these are built: no name in a document is ever imported.
 _CLASSES: Mapping[str, type[Any]] = {

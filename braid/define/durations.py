@@ -13,14 +13,8 @@ _UNITS = {
     "day": timedelta(days=1), "d": timedelta(days=1),
     "week": timedelta(weeks=1), "w": timedelta(weeks=1),
 }  # fmt: skip
-_NAMES = (
-    ("week", timedelta(weeks=1)),
-    ("day", timedelta(days=1)),
-    ("hour", timedelta(hours=1)),
-    ("minute", timedelta(minutes=1)),
-    ("second", timedelta(seconds=1)),
-    ("millisecond", timedelta(milliseconds=1)),
-)
+# Largest first.
+_NAMES = ("week", "day", "hour", "minute", "second", "millisecond")
 
 
 def parse_duration(text: str | timedelta) -> timedelta:
@@ -39,8 +33,8 @@ def parse_duration(text: str | timedelta) -> timedelta:
 
 def format_duration(length: timedelta) -> str:
     """The largest unit that divides it: 300 s is "5 minutes"."""
-    for name, unit in _NAMES:
-        if length and not length % unit:
-            n = length // unit
+    for name in _NAMES:
+        if length and not length % _UNITS[name]:
+            n = length // _UNITS[name]
             return f"{n} {name}{'' if n == 1 else 's'}"
     return f"{length.total_seconds():g} seconds"

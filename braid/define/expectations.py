@@ -9,8 +9,7 @@ from braid.define.expressions import require_expression, require_known, require_
 from braid.define.names import require_text, set_field, suggest
 from braid.errors import DefinitionError
 from braid.measures import Measure
-from braid.measures.counts import Count
-from braid.measures.sums import Sum
+from braid.measures.aggregates import Count, Sum
 
 # The mean of one or two days says little about the next: until so many are known, a volume is not judged.
 FEWEST_DAYS = 3
@@ -31,6 +30,8 @@ def _require_number(value: object, part: str, allowed: Callable[[Any], bool], ex
 class Volume:
     """The day's events, as a multiple of the mean of those of the `days` before it that had any."""
 
+    name = "events against the days before"
+
     at_least: float = 0.5
     at_most: float = 2.0
     days: int = 7
@@ -49,10 +50,6 @@ class Volume:
             lambda value: isinstance(value, int) and value >= FEWEST_DAYS,
             f"a whole number of days, {FEWEST_DAYS} or more, such as 7",
         )
-
-    @property
-    def name(self) -> str:
-        return "events against the days before"
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,8 @@ class Holds:
 class Arrived:
     """The newest of the day's events arrived at most so long before the day's end: the source did not go silent."""
 
+    name = "arrival of the day's newest event"
+
     by: str = "2 hours"
 
     def __post_init__(self) -> None:
@@ -102,55 +101,43 @@ class Arrived:
         except DefinitionError as error:
             raise DefinitionError(f"Arrived: by: {error}") from None
 
-    @property
-    def name(self) -> str:
-        return "arrival of the day's newest event"
-
 
 @dataclass(frozen=True)
 class Quarantined:
     """The share of rejected records among those that came with the day's events."""
+
+    name = "share of quarantined records"
 
     at_most: float = 0.1
 
     def __post_init__(self) -> None:
         _require_share(self, "at_most")
 
-    @property
-    def name(self) -> str:
-        return "share of quarantined records"
-
 
 @dataclass(frozen=True)
 class NotNegative:
     """No stored count is below zero."""
 
-    @property
-    def name(self) -> str:
-        return "lowest count"
+    name = "lowest count"
 
 
 @dataclass(frozen=True)
 class KeysPresent:
     """The share of the day's events that have a value in every key of the view."""
 
+    name = "share of events with all keys"
+
     at_least: float = 1.0
 
     def __post_init__(self) -> None:
         _require_share(self, "at_least")
-
-    @property
-    def name(self) -> str:
-        return "share of events with all keys"
 
 
 @dataclass(frozen=True)
 class AddsUp:
     """The states hold as many events as went in: none was lost and none was counted twice."""
 
-    @property
-    def name(self) -> str:
-        return "events in the states beyond those that went in"
+    name = "events in the states beyond those that went in"
 
 
 @dataclass(frozen=True)

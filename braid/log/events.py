@@ -1,4 +1,4 @@
-"""From the log to the events of a view: enriched, derived, repeated, filtered. DataFrames in, DataFrames out."""
+"""From the log to the events of a view: first copies, enriched, derived, repeated, filtered, as DataFrames."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +15,36 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import BraidError
 
+# The order in which copies of an event are told apart.
+PLACE = ("_epoch", "_partition", "_offset")
 TableOf = Callable[[Lookup], DataFrame]
 BaseOf = Callable[[View], DataFrame]
-
 _LOG_COLUMNS = {
     "_partition": "bigint", "_offset": "bigint", "_arrival": "timestamp", "_epoch": "timestamp",
     "_error": "string", "_raw": "binary", "day": "date",
 }  # fmt: skip
+
+
+def first_copies(rows: DataFrame, source: Source) -> DataFrame:
+    """Of the rows of a day with one event id, the first that was ingested; rows without an id are all kept.
+
+    A cut that is applied afterwards gives the same: whatever copy is before it, the first one is.
+    """
+    if source.event_id is None:
+        return rows
+    event_id = F.col(quote(source.event_id))
+    copies = (
+        rows.where(event_id.isNotNull())
+        .groupBy("day", event_id.alias("_id"))
+        .agg(F.count(F.lit(1)).alias("_copies"), F.min(F.struct(*PLACE)).alias("_first"))
+        .where("_copies > 1")
+        .drop("_copies")
+        .withColumnRenamed("day", "_day")
+    )
+    same = (rows["day"] == copies["_day"]) & (rows[quote(source.event_id)] == copies["_id"])
+    joined = rows.join(copies, on=same, how="left")
+    first = F.col("_first").isNull() | (F.struct(*PLACE) == F.col("_first"))
+    return joined.where(first).select(*rows.columns)
 
 
 def log_ddl(source: Source) -> str:

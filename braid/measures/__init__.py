@@ -1,13 +1,11 @@
 """The measures: numbers that can be computed in parts and merged in any order."""
 
+from braid.measures.aggregates import Count, Max, Mean, Min, Sum
 from braid.measures.base import Measure
-from braid.measures.counts import Count
 from braid.measures.distinct import ApproxDistinct
-from braid.measures.extremes import Max, Min
 from braid.measures.histogram import Quantile
 from braid.measures.moments import StdDev
 from braid.measures.refused import refuse
-from braid.measures.sums import Mean, Sum
 
 __all__ = [
     "Measure",

@@ -9,9 +9,22 @@ from typing import Any, ClassVar
 
 from braid.errors import DefinitionError
 from braid.measures.engines import Column, DataType, F, pa
-from braid.measures.types import family
 
 COUNTED = "_counted"
+# Sums of floating-point numbers depend on the order of adding, in their last digits.
+FLOAT_TOLERANCE = 1e-9
+# Sums of 28 digits stay within the 38 of a state for ten thousand million rows.
+MAX_SUMMED_DIGITS = 28
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+REALS = ("float", "double")
+NUMBERS = frozenset({"integer", "decimal", "real"})
+ORDERED = NUMBERS | {"text", "boolean", "binary", "date", "timestamp"}
+
+_FAMILIES = dict.fromkeys(INTEGERS, "integer") | dict.fromkeys(REALS, "real") | {
+    "string": "text", "boolean": "boolean", "binary": "binary", "date": "date",
+    "timestamp": "timestamp", "timestamp_ntz": "timestamp",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,8 @@ class Measure(ABC):
     accepts: ClassVar[frozenset[str]]
     needs: ClassVar[str]
     """What `accepts` means, in words, for the error message."""
+    error: ClassVar[float | None] = None
+    """How far an approximate number may be from the exact one, relative to it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column.strip():
@@ -80,9 +95,9 @@ class Measure(ABC):
     def state_bytes(self) -> tuple[int, int]:
         """About how few and how many bytes a state takes in a row."""
 
-    @abstractmethod
     def bound(self) -> str:
         """How exact the presented number is."""
+        return "exact"
 
     def bucket(self, dtype: DataType | None) -> Column | None:
         """What events are counted by before `prepare`, for a state that no native aggregate builds from events.
@@ -103,9 +118,9 @@ class Measure(ABC):
     def merge(self, state: Column) -> Column:
         """States -> state, as a native aggregate. A null state is the identity."""
 
-    @abstractmethod
     def present(self, state: Column) -> Column:
         """State -> number."""
+        return state
 
     @abstractmethod
     def merge_sql(self, state: str) -> str:
@@ -128,3 +143,17 @@ class Measure(ABC):
 def listed(state: str) -> str:
     """The DuckDB aggregate that gathers the states of a group for `merge_lists`."""
     return f"list({state}) FILTER ({state} IS NOT NULL)"
+
+
+def family(simple_type: str) -> str:
+    """Such as "bigint" -> "integer", "decimal(10,2)" -> "decimal", "array<int>" -> "nested"."""
+    name = re.split(r"[( <]", simple_type.strip().lower())[0]
+    if name in ("decimal", "char", "varchar"):
+        return "decimal" if name == "decimal" else "text"
+    return _FAMILIES.get(name, "nested")
+
+
+def digits(simple_type: str) -> tuple[int, int]:
+    """Precision and scale of a decimal type."""
+    found = re.fullmatch(r"\s*decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*", simple_type.lower())
+    return (int(found[1]), int(found[2])) if found else (10, 0)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from braid.errors import DefinitionError
-from braid.measures.base import COUNTED, Measure, listed
+from braid.measures.base import COUNTED, NUMBERS, Measure, listed
 from braid.measures.engines import Column, DataType, F, np, pa
-from braid.measures.types import NUMBERS
 
 # A little below the 1 % that is promised: rounding at the edge of a bucket must not exceed it.
 ALPHA = 0.00999
@@ -37,6 +36,7 @@ class Quantile(Measure):
     state_kind: ClassVar[str] = "hist"
     accepts: ClassVar[frozenset[str]] = NUMBERS
     needs: ClassVar[str] = "numbers"
+    error: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from braid.measures.base import Measure, listed
+from braid.measures.base import NUMBERS, Measure, listed
 from braid.measures.engines import Column, DataType, F, np, pa
-from braid.measures.types import NUMBERS
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.runtime.frames import days_and_moments
 from braid.runtime.settings import Settings, current_settings
+from braid.runtime.spark import days_and_moments
 from braid.states import state_columns
 from braid.states.spark import merge, present
 from braid.tables.spark_tables import pinned, throughs

@@ -178,9 +178,3 @@ def write_truth(path: Path, origin: Mapping[str, Any], answer: Mapping[str, Any]
         raise BraidError(
             f"cannot write the truth to {path}: {error.strerror}. Choose another --truth FILE."
         ) from None
-
-
-def require_writable(path: Path | None) -> None:
-    """Before anything is sent: afterwards it would be too late to say so."""
-    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise BraidError(f"{path} cannot be written: name a file in a folder that exists.")

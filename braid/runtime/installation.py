@@ -1,17 +1,12 @@
-"""Where set-up put what Braid runs on, and which version this is."""
+"""Where set-up put what Braid runs on: its jars and the archive of Java classes."""
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 from braid.errors import BraidError
 
 # Braid's own Java classes, compiled by set-up.
 OWN_JAR = "braid.jar"
-
-
-def braid_version() -> str:
-    return version("braid")
 
 
 def jars_dir() -> Path:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from braid.define.windows import Fixed, Session, Window
 from braid.states import state_columns
 from braid.states.calendar import needs_no_zone, windows_of
-from braid.states.database import Connection, cursor
+from braid.states.database import Connection, cursor, quoted
 
 if TYPE_CHECKING:
     from braid.define.view import View
@@ -40,7 +40,7 @@ def present(view: "View", states: pa.Table, grain: str | None = None) -> pa.Tabl
     bounds = [name for name in ("window_start", "window_end") if name in merged.column_names]
     columns = {name: merged[name] for name in (*view.keys, *bounds)}
     for name, measure in view.measures.items():
-        columns[name] = measure.present_arrow(_one_array(merged[measure.state_name]))
+        columns[name] = measure.present_arrow(one_array(merged[measure.state_name]))
     return pa.table(columns)
 
 
@@ -73,7 +73,7 @@ def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
 def _merged(
     view: "View", states: pa.Table, group: Sequence[str], source: str, database: Connection
 ) -> pa.Table:
-    chosen = [*map(_quoted, group), *_merges(view)]
+    chosen = [*map(quoted, group), *_merges(view)]
     # Without keys there is one group even of nothing; no states are to be no rows, with keys and without.
     sql = f"SELECT {', '.join(chosen)} FROM {source} GROUP BY ALL HAVING count(*) > 0"
     return _finished(view, states, database.sql(sql).to_arrow_table())
@@ -82,7 +82,7 @@ def _merged(
 def _sessions(
     view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, database: Connection
 ) -> pa.Table:
-    group = [_quoted(name) for name in (*by, *view.keys)]
+    group = [quoted(name) for name in (*by, *view.keys)]
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
     order = f"{partition} ORDER BY first, last"
     before = f"{order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
@@ -90,10 +90,10 @@ def _sessions(
     # Rows that are alike in both may come in another order here: as a range they are one step, whichever begins it.
     island = f"sum(_begins) OVER ({order} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _island"
     chosen = [
-        *map(_quoted, by),
+        *map(quoted, by),
         "min(first) AS first",
         "max(last) AS last",
-        *map(_quoted, view.keys),
+        *map(quoted, view.keys),
         *_merges(view),
     ]
     sql = (
@@ -104,7 +104,7 @@ def _sessions(
 
 
 def _merges(view: "View") -> list[str]:
-    return [f"{m.merge_sql(_quoted(name))} AS {_quoted(name)}" for name, m in state_columns(view).items()]
+    return [f"{m.merge_sql(quoted(name))} AS {quoted(name)}" for name, m in state_columns(view).items()]
 
 
 def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:
@@ -114,7 +114,7 @@ def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:
     for name in gathered.column_names:
         column = gathered[name]
         if name in measures:
-            column = measures[name].merge_lists(_one_array(column))
+            column = measures[name].merge_lists(one_array(column))
         field = states.schema.field(name) if name in states.column_names else pa.field(name, INSTANT)
         if name in _TIMES:
             column = column.cast(pa.int64()).cast(INSTANT)
@@ -161,10 +161,6 @@ def _with_times_as_numbers(states: pa.Table) -> pa.Table:
     return states
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from braid.define.names import suggest
 from braid.errors import BraidError
-from examples.stage.shown import Played
+from examples.stage.checks import Played
 from examples.stage.stage import Stage
 
 # In the order in which they are best read.

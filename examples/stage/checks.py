@@ -1,18 +1,18 @@
-"""What a play or a demo has proven: each number that was found, beside the true one.
+"""What a play or a demo leaves behind: each number that was found beside the true one, and tables that a person enjoys.
 
 Exact numbers are compared exactly, sketches within the error that they state.
 """
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from braid.define.view import View
 from braid.measures import Measure
-from braid.measures.bounds import FLOAT_TOLERANCE, bound_of
+from braid.measures.base import FLOAT_TOLERANCE
 from examples.stage.naive import Answer
 
 
@@ -77,13 +77,55 @@ def _wrong(
 
 
 def _same(measure: Measure, mine: Any, theirs: Any, approximately: bool) -> bool:
-    bound = bound_of(measure) if approximately else None
+    bound = measure.error if approximately else None
     if mine is None or theirs is None or not (bound or isinstance(mine, float)):
         return bool(mine == theirs)
-    return math.isclose(mine, theirs, rel_tol=bound.relative if bound else FLOAT_TOLERANCE)
+    return math.isclose(mine, theirs, rel_tol=bound or FLOAT_TOLERANCE)
 
 
 def _row(side: Answer, group: tuple[Any, ...]) -> str:
     numbers = side.get(group)
     shown = "nothing" if numbers is None else ", ".join(f"{name} {text(n)}" for name, n in numbers.items())
     return f"{', '.join(map(text, group))}: {shown}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table of results; the columns that are `drawn` are also bars, stacked or side by side, or lines.
+
+    A picture marks the rows of which the column `marked` is not nought.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    drawn: tuple[str, ...] = ()
+    stacked: bool = True
+    lines: bool = False
+    marked: str | None = None
+
+
+@dataclass(frozen=True)
+class Played:
+    """The results and the checks of one play."""
+
+    results: tuple[Shown, ...]
+    checks: tuple[TruthCheck, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(check.ok for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        results = [
+            asdict(one) | {"rows": [list(map(_plain, row)) for row in one.rows]} for one in self.results
+        ]
+        return {"ok": self.ok, "results": results, "checks": [asdict(check) for check in self.checks]}
+
+
+def _plain(value: object) -> object:
+    """Numbers stay numbers; money and times are text."""
+    if isinstance(value, Decimal):
+        return str(value)
+    return text(value) if isinstance(value, datetime) else value

@@ -1,7 +1,7 @@
 """The naive answer: every window and number by loops over plain values, written without a look at how Braid does it."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,6 +25,14 @@ def answer(
         for window in windows(event["time"]):
             groups[(*(event[key] for key in keys), *window)].append(event)
     return {group: _numbers(inside, measures) for group, inside in groups.items()}
+
+
+def summed(rows: Answer, place: int, name: str) -> "Counter[Any]":
+    """Part of the group -> the sum of a number over all rows that have it; `place` says which part."""
+    found: Counter[Any] = Counter()
+    for group, numbers in rows.items():
+        found[group[place]] += numbers[name]
+    return found
 
 
 def all_time(_: datetime) -> Iterator[tuple[datetime, ...]]:

@@ -26,6 +26,7 @@ from braid.log.table import Log
 from braid.produce.outlet import FileOutlet, kafka_outlet
 from braid.produce.record import EVENT, Record
 from braid.runtime.settings import Settings
+from braid.tables.commits import newest_commit
 from examples.stage.checks import TruthCheck, against_truth, equal, identical
 from examples.stage.naive import Answer, Event
 from serving_layer.answer.answers import ask, ask_top, provenance
@@ -130,6 +131,12 @@ class Stage:
         rows = read(self.spark, Log(source, self.settings)).where("_error is not null")
         reasons = rows.selectExpr("substring_index(_error, ':', 1) as reason").groupBy("reason").count()
         return {row["reason"]: row["count"] for row in reasons.collect()}
+
+    def duplicates(self) -> int | None:
+        """Records that were dropped because their event had come before."""
+        (source,) = {view.source for view in self.views.values()}
+        written = newest_commit(Log(source, self.settings).table)
+        return written.duplicates if written else None
 
     def three_ways(
         self, truths: Mapping[str, Answer], streamed: Mapping[str, Answer] | None = None

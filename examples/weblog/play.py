@@ -1,18 +1,79 @@
-"""weblog: batch's question and streaming's question from one source, and a rate that merges."""
+"""weblog: batch's question and streaming's question from one source, and a rate that merges.
 
-from datetime import datetime, timedelta
+The naive answers about requests that `braid produce weblog` makes up.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid.produce.weblog.scenario import Weblog, weblog
-from examples.stage.checks import against_truth, equal
-from examples.stage.naive import Answer
-from examples.stage.shown import Played, Shown
+from braid.produce.record import Record
+from braid.produce.weblog import Weblog, weblog
+from examples.stage.checks import Played, Shown, against_truth, equal
+from examples.stage.naive import (
+    Answer,
+    Event,
+    Windows,
+    answer,
+    at_rank,
+    average,
+    daily,
+    different,
+    sessions,
+    sliding,
+    total,
+)
 from examples.stage.stage import Stage
-from examples.weblog import data
 from examples.weblog.website import daily_pages, health, trending, visits
 
 NASTY = Weblog(events=3000, days=2, seed=1, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
 SHOWN = 8
+ZONE = "America/New_York"
+BY_DAY = daily(ZONE)
+FIVE_MINUTES = sliding(timedelta(minutes=5), timedelta(minutes=1))
+
+
+def readable(records: Iterable[Record]) -> list[Event]:
+    """What is to be counted: each event that can be read, once."""
+    found = {record.event.id: record.event for record in records if record.event is not None}
+    return [
+        event._asdict()
+        | {
+            "time": datetime.fromtimestamp((event.time_ms or 0) / 1000, UTC),
+            "path": (event.url or "").split("?")[0],
+            "failed": int((event.status or 0) >= 400),
+        }
+        for event in found.values()
+    ]
+
+
+def true_content(events: list[Event], windows: Windows) -> Answer:
+    """Pages that were shown: their path ends in .html or .htm, or has no extension."""
+    pages = [
+        event
+        for event in events
+        if event["status"] == 200 and _extension(event["path"]) in ("", "html", "htm")
+    ]
+    return answer(pages, ["path"], windows, {"views": len, "visitors": different("host")})
+
+
+def true_visits(events: list[Event]) -> Answer:
+    measures = {"requests": len, "bytes": total("bytes"), "p95_bytes": at_rank("bytes", 0.95)}
+    return sessions(events, ["host"], timedelta(minutes=30), measures)
+
+
+def true_health(events: list[Event], windows: Windows = FIVE_MINUTES) -> Answer:
+    measures = {
+        "requests": len, "visitors": different("host"), "bytes": total("bytes"), "p95_bytes": at_rank("bytes", 0.95),
+        "error_rate": average("failed"),
+    }  # fmt: skip
+    return answer(events, [], windows, measures)
+
+
+def _extension(path: str) -> str:
+    found = re.search(r"\.([A-Za-z0-9]+)$", path)
+    return found[1].lower() if found else ""
 
 
 def play(stage: Stage) -> Played:
@@ -21,21 +82,19 @@ def play(stage: Stage) -> Played:
     half = len(records) // 2
     stage.bring_records("requests, of which some are late, twice, malformed or out of order", records[:half])
     stage.bring_records("the rest of them", records[half:])
-    events = data.requests(records)
+    events = readable(records)
     by_day = stage.rows(health, grain="1 day")
     checks = [
-        against_truth(
-            "of whole days: the same rates, merged", health, by_day, data.health(events, data.BY_DAY)
-        ),
+        against_truth("of whole days: the same rates, merged", health, by_day, true_health(events, BY_DAY)),
         equal(
             "records in quarantine", sum(stage.rejected().values()), sum(one.event is None for one in records)
         ),
         *stage.three_ways(
             {
-                daily_pages.name: data.content(events, data.BY_DAY),
-                trending.name: data.content(events, data.FIVE_MINUTES),
-                visits.name: data.visits(events),
-                health.name: data.health(events),
+                daily_pages.name: true_content(events, BY_DAY),
+                trending.name: true_content(events, FIVE_MINUTES),
+                visits.name: true_visits(events),
+                health.name: true_health(events),
             }
         ),
     ]

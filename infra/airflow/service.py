@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError
@@ -37,9 +37,6 @@ class AirflowStatus:
     processes: dict[str, int | None]
     airflow_home: str
     dags_folder: str
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Protocol
 import psutil
 
 from braid.runtime.logging import Logger
-from infra.kafka import brokers
-from infra.kafka.broker import PART, Broker, stop_all
-from infra.kafka.brokers import Brokers
+from infra import brokers
+from infra.broker import PART, Broker, stop_all
+from infra.brokers import Brokers
 from infra.services.service import is_alive
 
 Say = Callable[[str, str], None]

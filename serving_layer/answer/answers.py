@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from braid.define.windows import Window
 from braid.deploy.store import Version
 from braid.merge.arrow import IN_TAIL, Snapshot
-from braid.states.database import cursor
+from braid.states.database import cursor, quoted
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE
 from serving_layer.answer.json_values import plain, plain_rows
@@ -158,9 +158,9 @@ def _answer(read: Snapshot, found: pa.Table, request: Request) -> Answer:
 
 def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.Table:
     """The first rows of each group, with their place in it; equal numbers are in the order of the other columns."""
-    apart = [_quoted(within)] if within and within in found.column_names else []
+    apart = [quoted(within)] if within and within in found.column_names else []
     partition = f"PARTITION BY {apart[0]} " if apart else ""
-    order = [f"{_quoted(ranking.by)} DESC NULLS LAST", *map(_quoted, found.column_names)]
+    order = [f"{quoted(ranking.by)} DESC NULLS LAST", *map(quoted, found.column_names)]
     place = f"row_number() OVER ({partition}ORDER BY {', '.join(order)})"
     with cursor() as database:
         database.register("found", found.append_column("_row", pa.array(np.arange(len(found)))))
@@ -170,10 +170,6 @@ def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.
         ).to_arrow_table()
     chosen = found.take(first["_row"].combine_chunks())
     return chosen.add_column(0, RANK, first["_place"])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _stretches(through: Mapping[date, datetime], zone: ZoneInfo) -> Iterable[dict[str, str]]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from braid.define.view import View
 from braid.define.windows import Session, all_time
 from braid.measures import Measure
-from braid.measures.counts import Count
+from braid.measures.aggregates import Count
 from braid.merge.arrow import IN_TAIL, Snapshot, served_states
 from braid.states import EVENTS, arrow
 from braid.states.finality import watermark

@@ -1,23 +1,30 @@
-"""The routes of views: which there are, their numbers, the largest of them, and where they come from."""
+"""The routes of views: which there are, their numbers and where these come from, as JSON, CSV or Arrow."""
 
+import csv
+import io
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from fastapi import FastAPI, Query, Response
 from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse
 
 from braid.define.view import View
 from braid.define.windows import DAY, Fixed, Session
-from serving_layer.answer.answers import ask, ask_top, provenance
+from serving_layer.answer.answers import Answer, ask, ask_top, document, provenance, shown
+from serving_layer.answer.json_values import plain_rows
 from serving_layer.answer.request import Request, parse_ranking, range_of, scope_of
-from serving_layer.http.formats import rendered
 from serving_layer.http.limits import Answering
 from serving_layer.http.parameters import MOST_ROWS, Question, asked
-from serving_layer.http.problems import documented
+from serving_layer.http.problems import Refused, documented
 from serving_layer.memory.all_views import AllViews, NotDeployed
 from serving_layer.memory.pieces import level_of
 from serving_layer.memory.view_in_memory import ViewInMemory
+
+JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 
 
 def windows_cost(now: ViewInMemory, request: Request) -> int:
@@ -33,7 +40,6 @@ def range_cost(now: ViewInMemory, request: Request) -> int:
 
 
 def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
-
     @app.get("/views", tags=["views"])
     async def list_views() -> dict[str, Any]:
         """The views, with their keys, measures and windows."""
@@ -137,3 +143,64 @@ def _view(view: View) -> dict[str, Any]:
 
 def _seconds(length: timedelta) -> float:
     return length.total_seconds()
+
+
+def rendered(given: Answer, accept: str, parts: bool = False) -> Response:
+    forms: dict[str, Callable[[Answer, bool], Response]] = {JSON: _json, CSV: _csv, ARROW: _arrow}
+    return forms[chosen(accept)](given, parts)
+
+
+def chosen(accept: str) -> str:
+    """The form that the reader likes best; of those that it likes equally, the first one here."""
+    wishes = [_wish(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+    ranked = []
+    for place, form in enumerate((JSON, CSV, ARROW)):
+        group = form.partition("/")[0]
+        # The more exact a wish, the more it counts: "text/csv;q=0, */*" is everything but CSV.
+        for pattern in (form, f"{group}/*", "*/*"):
+            found = [quality for media, quality in wishes if media == pattern]
+            if found:
+                if found[0] > 0:
+                    ranked.append((-found[0], place, form))
+                break
+    if not ranked:
+        raise Refused(406, f"Accept {accept!r} is none of {JSON}, {CSV} and {ARROW}.", "Accept")
+    return min(ranked)[2]
+
+
+def _wish(part: str) -> tuple[str, float]:
+    media, _, rest = part.strip().partition(";")
+    quality = 1.0
+    for parameter in rest.split(";"):
+        name, _, value = parameter.strip().partition("=")
+        if name == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 0.0
+    return media.strip().lower(), quality
+
+
+def _json(given: Answer, parts: bool) -> Response:
+    return JSONResponse(document(given, parts))
+
+
+def _csv(given: Answer, parts: bool) -> Response:
+    rows = shown(given, parts)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows.column_names)
+    writer.writeheader()
+    writer.writerows(plain_rows(rows, given.version.view.source.zone))
+    return Response(text.getvalue(), media_type=f"{CSV}; charset=utf-8", headers=_total(given))
+
+
+def _arrow(given: Answer, parts: bool) -> Response:
+    rows, sink = shown(given, parts), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return Response(sink.getvalue().to_pybytes(), media_type=ARROW, headers=_total(given))
+
+
+def _total(given: Answer) -> dict[str, str]:
+    """What JSON says beside the rows."""
+    return {"X-Total-Rows": str(given.total), "X-View-Version": str(given.version.number)}

@@ -1,21 +1,104 @@
-"""Runs the API until it is told to stop: open streams are ended, questions that are being answered are not."""
+"""Runs the API until it is told to stop, within its limits of connections, so that probes are always answered.
 
+Open streams are ended then, questions that are being answered are not.
+"""
+
+import asyncio
 import resource
 import socket
 import threading
+from collections import Counter, OrderedDict
 from dataclasses import replace
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from braid.errors import BraidError
-from serving_layer.http.connections import SPARE, OpenConnections, limited
+from serving_layer.http.access import OPEN, with_headers
 from serving_layer.http.limits import Limits
+from serving_layer.http.problems import problem
 
+# A connection whose first request has not come after so many seconds is closed.
+SILENT_FOR = 10.0
+# So many beyond the limits are listened to, for what they ask first: a probe is answered, others are turned away.
+SPARE = 64
 # After that long a client that will not let go is let go.
 PATIENCE = 3
 # Files that the server itself may have open: tables, libraries, its log.
 OWN_FILES = 256
+
+
+class OpenConnections:
+    """Which connections are within the limits, and which beyond: of those the oldest makes room for the newest."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._within: dict[object, str] = {}
+        self._clients: Counter[str] = Counter()
+        self._beyond: OrderedDict[object, asyncio.Transport] = OrderedDict()
+
+    def made(self, connection: object, client: str, transport: asyncio.Transport) -> tuple[int, str] | None:
+        """None for one within the limits; otherwise status and reason of its refusal."""
+        most = self.limits.of_one_client(self.limits.connections)
+        if self._clients[client] < most and len(self._within) < self.limits.connections:
+            self._within[connection] = client
+            self._clients[client] += 1
+            return None
+        self._beyond[connection] = transport
+        if len(self._beyond) > SPARE:
+            # Not a polite close, which would wait until a client that does not read has read what was sent.
+            self._beyond.popitem(last=False)[1].abort()
+        if self._clients[client] >= most:
+            return 429, f"{most} connections of one client are open already: close one."
+        return 503, f"{self.limits.connections} connections are open already: ask again later."
+
+    def lost(self, connection: object) -> None:
+        self._beyond.pop(connection, None)
+        client = self._within.pop(connection, None)
+        if client is not None:
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
+
+
+def limited(connections: OpenConnections) -> type[asyncio.Protocol]:
+    """Uvicorn's own protocol, within these limits."""
+    base: Any = AutoHTTPProtocol
+
+    class LimitedProtocol(base):  # type: ignore[misc]
+        app: Any
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            client = self.client[0] if self.client else ""
+            refusal = connections.made(self, client, transport)
+            if refusal is not None:
+                self.app = _turned_away(self.app, *refusal)
+            self._silence = asyncio.get_running_loop().call_later(SILENT_FOR, self._close_if_silent)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._silence.cancel()
+            connections.lost(self)
+            super().connection_lost(exc)
+
+        def _close_if_silent(self) -> None:
+            if self.cycle is None:
+                self.transport.abort()
+
+    return LimitedProtocol
+
+
+def _turned_away(app: ASGIApp, status: int, reason: str) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        probe = scope["type"] == "http" and scope["path"] in OPEN
+        refusal = problem(status, reason)
+        refusal.headers["Connection"] = "close"
+        await (app(scope, receive, send) if probe else refusal(scope, receive, with_headers(send)))
+
+    return answer
 
 
 def serve(app: FastAPI, host: str, port: int, stop: threading.Event, limits: Limits | None = None) -> None:

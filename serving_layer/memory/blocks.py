@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.states.arrow import INSTANT
+from braid.states.arrow import INSTANT, one_array
 from braid.tables.delta_rs import Pinned
 
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -25,10 +25,10 @@ class Block:
         self.schema = rows.schema
         self._time = next(name for name in TIMES if name in rows.column_names)
         ordered = rows.sort_by(self._time)
-        self._columns = {name: _smallest(_one(ordered[name])) for name in rows.column_names}
+        self._columns = {name: _smallest(one_array(ordered[name])) for name in rows.column_names}
         # A day without events is a row without a time; those are last in the order.
         self._timed = len(rows) - ordered[self._time].null_count
-        self._times, self._places = _runs(_one(ordered[self._time]).slice(0, self._timed))
+        self._times, self._places = _runs(one_array(ordered[self._time]).slice(0, self._timed))
         self.nbytes = sum(column.nbytes for column in self._columns.values()) + self._times.nbytes
 
     def __len__(self) -> int:
@@ -188,11 +188,6 @@ def _is_in(column: pa.Array, wanted: pa.Array) -> Any:
     whole = pa.types.is_integer(column.type)
     kind = pa.int64() if whole else column.type
     return pc.is_in(column.cast(kind), wanted.cast(kind)).to_numpy(zero_copy_only=False)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _micros(moment: datetime) -> int:

@@ -14,7 +14,7 @@ from braid.define.windows import DAY, Fixed, Session
 from braid.merge.arrow import Snapshot
 from braid.states.arrow import INSTANT
 from braid.states.calendar import is_wall_clock, pane_start, windows_of
-from braid.states.database import cursor
+from braid.states.database import cursor, quoted
 from serving_layer.answer.scope import EVERYTHING, Scope
 from serving_layer.memory.view_in_memory import ViewInMemory
 
@@ -70,9 +70,7 @@ class TouchedKeys:
         if not names:
             return states
         numbered = states.select(names).append_column("_row", pa.array(np.arange(len(states))))
-        same = " AND ".join(
-            f"states.{quoted} IS NOT DISTINCT FROM keys.{quoted}" for quoted in map(_quoted, names)
-        )
+        same = " AND ".join(f"states.{name} IS NOT DISTINCT FROM keys.{name}" for name in map(quoted, names))
         with cursor() as connection:
             connection.register("states", numbered)
             connection.register("keys", self.keys)
@@ -164,7 +162,3 @@ def _micro(moment: datetime) -> int:
 def _micros(column: pa.ChunkedArray) -> Any:
     # A day without events has a row without a pane: it lies before every stretch.
     return column.cast(INSTANT).cast(pa.int64()).fill_null(np.iinfo("int64").min).to_numpy()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from braid.tables.commits import newest_commit
-from infra.kafka import brokers
-from infra.kafka.brokers import Brokers
+from infra import brokers
+from infra.brokers import Brokers
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

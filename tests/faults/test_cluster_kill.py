@@ -16,9 +16,9 @@ from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from infra.cluster import service as local
-from infra.cluster.files import LocalCluster
-from infra.kafka import broker as embedded
+from infra import broker as embedded
+from infra import cluster as local
+from infra.cluster_files import LocalCluster
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.cluster import environment, executors, running_cluster, worker

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from braid.tables.commits import BaseCommit, described, newest_commit
-from infra.kafka import broker as embedded
+from infra import broker as embedded
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.faults.stage import Command, Stage, assert_exact, batches_of, has_batches

@@ -18,11 +18,11 @@ import pytest
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
 from examples.weblog import requests
-from infra.kafka import broker as embedded
+from infra import broker as embedded
 from speed_layer.ingest.job import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

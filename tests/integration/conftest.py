@@ -8,7 +8,7 @@ import pytest
 from braid import Source
 from braid.log.table import Log
 from braid.runtime.settings import Settings
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from tests.kafka import create_topic
 
 RULES = {"status is an HTTP code": "status between 100 and 599"}

@@ -22,8 +22,8 @@ from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.spark_tables import pinned
-from serving_layer.accuracy import accuracy_summary
 from serving_layer.accuracy.explain.compare import CompareOptions, compare
+from serving_layer.accuracy.report.history import accuracy_summary
 from serving_layer.accuracy.report.values import Comparison, Report
 from tests.accuracy import requests, traffic, visits
 from tests.conftest import Answer

@@ -30,7 +30,7 @@ from braid import (
     tumbling,
 )
 from braid.log.table import Log
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import BaseCommit, described
 from braid.tables.spark_tables import pinned

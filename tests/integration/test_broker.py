@@ -13,8 +13,8 @@ from kafka.admin import NewTopic
 
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
-from infra.kafka import broker as embedded
-from infra.kafka import brokers
+from infra import broker as embedded
+from infra import brokers
 from infra.services.service import port_is_taken
 from tests.conftest import Answer, free_port
 

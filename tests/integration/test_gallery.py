@@ -17,9 +17,9 @@ import pytest
 
 from braid.runtime.settings import Settings
 from examples.stage import NAMES, play_of
-from examples.stage.shown import Played
+from examples.stage.checks import Played
 from examples.stage.stage import Stage
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from tests.conftest import Answer
 from tests.documents import module_at
 

@@ -16,7 +16,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ingest.job import behind_kafka, ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

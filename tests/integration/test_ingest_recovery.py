@@ -10,7 +10,7 @@ import pytest
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables.maintenance import maintain
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ingest.job import ingest
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock

@@ -18,7 +18,7 @@ from braid.runtime.settings import Settings
 from braid.tables.commits import Commit, described, newest_commit, newest_tail_commit
 from braid.tables.delta_rs import open_table
 from braid.tables.maintenance import vacuum
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ledger.balance import take_stock
 from speed_layer.recovery import keep_word, plan_view
 from speed_layer.stream.job import StreamJob

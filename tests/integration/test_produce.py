@@ -16,7 +16,7 @@ from braid.produce.outlet import kafka_outlet
 from braid.produce.record import Record
 from braid.produce.run import Production, run
 from braid.produce.truth import truth
-from braid.produce.weblog.scenario import ZONE, Weblog, weblog
+from braid.produce.weblog import ZONE, Weblog, weblog
 from braid.runtime.settings import Settings
 
 NASTY = Weblog(events=5000, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from braid.log.table import Log
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.ingest.quarantine import describe, requeue
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, rows, run

@@ -18,8 +18,8 @@ import pytest
 
 from braid.runtime.settings import Settings
 from braid.runtime.status import ChildStatus, ProcessStatus, write
-from infra.kafka import broker as embedded
-from infra.kafka.brokers import Brokers
+from infra import broker as embedded
+from infra.brokers import Brokers
 from infra.services.children import BrokerChild
 from infra.services.supervisor import supervise
 from tests.conftest import Answer, free_port

@@ -15,12 +15,12 @@ from braid.log.contents import create
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
 from braid.tables.spark_tables import pinned
 from examples.weblog import requests
-from infra.kafka.broker import Broker
+from infra.broker import Broker
 from speed_layer.jobs.engine import stream
 from speed_layer.promotion import judge
 from speed_layer.stream.replay import replay

@@ -14,13 +14,12 @@ from braid.define.codec import decode, encode
 from braid.define.fingerprint import fingerprint
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
-from serving_layer.accuracy import accuracy_summary
 from serving_layer.accuracy.lateness.curves import (
     Completeness,
     Curve,
     Lateness,
 )
-from serving_layer.accuracy.report.history import document, history, keep, trend
+from serving_layer.accuracy.report.history import accuracy_summary, document, history, keep, trend
 from serving_layer.accuracy.report.page import DrawnBar, page, templates
 from serving_layer.accuracy.report.values import (
     BEYOND,

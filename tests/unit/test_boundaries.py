@@ -21,11 +21,11 @@ TRESPASSES = (
     ("infra.trespass", "examples"),
     ("examples.stage.trespass", "bench"),
     ("examples.demo", "braid.define.view"),
-    ("examples.words", "examples.words.data"),
+    ("examples.words", "examples.words.play"),
     ("examples.weblog.website", "pyspark"),
     ("braid.define.trespass", "pyspark"),
     ("braid.deploy.trespass", "braid.states.spark"),
-    ("braid.measures.counts", "pyspark"),
+    ("braid.measures.aggregates", "pyspark"),
     ("braid.produce.trespass", "braid.runtime.spark"),
     ("braid.runtime.settings", "pyspark"),
 )

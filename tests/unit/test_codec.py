@@ -13,7 +13,7 @@ from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.errors import BraidError, DefinitionError
 from braid.measures import Measure
-from braid.measures.counts import Count
+from braid.measures.aggregates import Count
 from examples import weblog
 
 ARGUMENTS = {"column": "bytes", "q": 0.99}

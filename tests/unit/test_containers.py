@@ -29,7 +29,15 @@ CONTAINER, KUBERNETES = ROOT / "infra" / "container", ROOT / "infra" / "kubernet
 FILES = sorted([*KUBERNETES.glob("*.yaml"), CONTAINER / "compose.yaml"])
 VERSION = "1.37"
 # Kinds that operators add; their schemas are theirs, and what matters of them is asked below.
-OPERATORS = {"Kafka", "KafkaNodePool", "KafkaTopic", "KafkaUser", "SparkApplication", "ServiceMonitor"}
+OPERATORS = {
+    "Kafka",
+    "KafkaNodePool",
+    "KafkaTopic",
+    "KafkaUser",
+    "SparkApplication",
+    "PodMonitor",
+    "ServiceMonitor",
+}
 NOT_OBJECTS = ("airflow-values.yaml", "kustomization.yaml")
 
 
@@ -188,7 +196,7 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
         container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe", "startupProbe")
     ]
     assert probes == ["/ready", "/health", "/health"]
-    assert set(probes) | {only("ServiceMonitor")["spec"]["endpoints"][0]["path"]} <= set(known)
+    assert set(probes) | {only("PodMonitor", "ServiceMonitor")["spec"]["endpoints"][0]["path"]} <= set(known)
 
 
 def test_nobody_is_root() -> None:

@@ -7,12 +7,11 @@ import pytest
 from rich.console import Console
 
 from braid import View, approx_distinct, count, mean, sum_
-from braid.cli.demo.tables import check_table, result_table
-from examples.sensors import data as sensors
+from braid.cli.demo.gallery import check_table, result_table
+from examples.sensors import play as sensors
 from examples.stage import naive
-from examples.stage.checks import TruthCheck, against_truth, equal, identical
+from examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, identical
 from examples.stage.naive import Answer
-from examples.stage.shown import Played, Shown
 from examples.weblog import requests
 
 view = View(
@@ -75,6 +74,8 @@ def test_naive_windows_hold_each_event_as_often_as_they_overlap() -> None:
 def test_a_quiet_day_raises_nothing_by_its_own_model_and_an_unknown_device_never() -> None:
     """Otherwise batch, which knows the model when it recomputes the day, would differ from the stream."""
     quiet = sensors.quiet_day(seed=1)
-    model = sensors.usual(quiet)
-    assert sensors.alerts(quiet, model) == {}
-    assert {device for _, device, _, _ in sensors.alerts(sensors.busy_morning(seed=2), model)} == {"boiler-1"}
+    model = sensors.true_usual(quiet)
+    assert sensors.true_alerts(quiet, model) == {}
+    assert {device for _, device, _, _ in sensors.true_alerts(sensors.busy_morning(seed=2), model)} == {
+        "boiler-1"
+    }

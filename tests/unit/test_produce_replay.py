@@ -10,7 +10,7 @@ import pytest
 from braid.define.source import Source
 from braid.errors import BraidError
 from braid.produce.replay import Replay, parse_delimiter, parse_renames, replay
-from braid.produce.weblog.scenario import parse_start
+from braid.produce.weblog import parse_start
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REQUESTS = Source(

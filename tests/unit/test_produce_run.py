@@ -12,7 +12,7 @@ import pytest
 from braid.errors import BraidError
 from braid.produce.outlet import FileOutlet
 from braid.produce.run import Production, paced, run
-from braid.produce.weblog.scenario import Weblog, weblog
+from braid.produce.weblog import Weblog, weblog
 
 # So many that no machine has sent them all before it hears of a signal.
 EVENTS = 200_000

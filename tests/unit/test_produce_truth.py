@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from braid.cli.options import require_writable
 from braid.errors import BraidError
 from braid.produce.record import (
     BROKEN_RULE,
@@ -19,9 +20,8 @@ from braid.produce.record import (
     Event,
     Record,
 )
-from braid.produce.truth import ids_digest, require_writable, truth, write_truth
-from braid.produce.weblog.malformed import FLAWS
-from braid.produce.weblog.scenario import ZONE, Weblog, weblog
+from braid.produce.truth import ids_digest, truth, write_truth
+from braid.produce.weblog import FLAWS, ZONE, Weblog, weblog
 
 OPTIONS = Weblog(
     events=20_000, late=0.2, duplicates=0.05, duplicates_far=0.01, malformed=0.03, out_of_order=0.1

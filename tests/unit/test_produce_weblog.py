@@ -10,8 +10,8 @@ import pytest
 
 from braid.errors import BraidError
 from braid.produce.record import DUPLICATE, EVENT, FAR_DUPLICATE, LATE
-from braid.produce.weblog.rhythm import end_ms, position_at, schedule
-from braid.produce.weblog.scenario import SHARES, Weblog, weblog
+from braid.produce.site import end_ms, position_at, schedule
+from braid.produce.weblog import SHARES, Weblog, weblog
 
 NEW_YORK = ZoneInfo("America/New_York")
 NASTY = Weblog(

@@ -18,7 +18,7 @@ import pytest
 from braid import sliding, tumbling
 from braid.runtime.settings import Settings
 from braid.states.database import cursor, limit_database
-from serving_layer.http import connections, routes_views
+from serving_layer.http import routes_views, server
 from serving_layer.http.app import Limits
 from serving_layer.http.limits import Answering
 from serving_layer.http.metrics import ServerMetrics
@@ -201,7 +201,7 @@ def test_a_client_that_opens_too_many_connections_does_not_shut_out_the_probes(t
 
 
 def test_a_connection_that_asks_nothing_is_closed(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "SILENT_FOR", 0.2)
+    monkeypatch.setattr(server, "SILENT_FOR", 0.2)
     with serving(tables.settings) as address, connected(address) as silent:
         silent.sendall(b"GET /views HTTP/1.1\r\nHost: loc")
         with suppress(ConnectionResetError):

@@ -1,25 +1,64 @@
-"""Plays one example on this machine, from its events to its numbers, checked against a naive truth."""
+"""Plays one example on this machine, checked against a naive truth, and shows checks and results as tables."""
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
+from rich.markup import escape
+from rich.table import Table
+
 from braid.cli.demo.own_platform import free_port, step
-from braid.cli.demo.tables import check_table, result_table
-from braid.cli.output import console, failed, print_json, say
+from braid.cli.output import console, failed, mark, print_json, say
 from braid.runtime import logging as logs
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.spark import spark_session
 from examples.stage import play_of
-from examples.stage.shown import Played
+from examples.stage.checks import Played, Shown, TruthCheck, text
 from examples.stage.stage import Stage
-from infra.kafka import brokers
+from infra import brokers
 
+WIDTH = 28
+COLOURS = ("blue", "yellow")
 # An epoch is closed before the next begins; a demo does not wait a minute for that.
 EPOCH = timedelta(seconds=1)
+
+
+def check_table(checks: Iterable[TruthCheck]) -> Table:
+    """Each check with what was found beside what is true."""
+    table = Table("check", "", "found", "expected", title="Braid against the truth", title_justify="left")
+    for check in checks:
+        table.add_row(check.name, mark(check.ok), escape(check.found), escape(check.expected))
+    return table
+
+
+def result_table(shown: Shown) -> Table:
+    """For a terminal: numbers to the right, and bars beside them."""
+    table = Table(title=shown.title, title_justify="left", header_style="bold")
+    for at, name in enumerate(shown.columns):
+        is_number = all(isinstance(row[at], int | float | Decimal) for row in shown.rows)
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    if shown.drawn and not shown.lines:
+        table.add_column("")
+    largest = max(map(sum if shown.stacked else max, _drawn(shown)), default=0.0) if shown.drawn else 0.0
+    for row, values in zip(shown.rows, _drawn(shown), strict=True):
+        table.add_row(*(escape(text(cell)) for cell in row), *_bar(shown, values, WIDTH / (largest or 1.0)))
+    return table
+
+
+def _drawn(shown: Shown) -> list[list[float]]:
+    return [[float(row[shown.columns.index(name)]) for name in shown.drawn] for row in shown.rows]
+
+
+def _bar(shown: Shown, values: Sequence[float], scale: float) -> tuple[str, ...]:
+    if not values or shown.lines:
+        return ()
+    blocks = ("█" * (round(value * scale) or (value > 0)) for value in values)
+    coloured = (f"[{colour}]{block}[/]" for colour, block in zip(COLOURS, blocks, strict=False))
+    return (("" if shown.stacked else "\n").join(coloured),)
 
 
 def play_example(name: str, json: bool) -> None:

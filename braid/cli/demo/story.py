@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from braid.cli.demo.gallery import check_table
 from braid.cli.demo.own_platform import DemoPlatform, make_platform, playing, step
-from braid.cli.demo.tables import check_table
 from braid.cli.output import console, errors, failed, print_json, say
 from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals

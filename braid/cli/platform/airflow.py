@@ -1,6 +1,7 @@
 """`braid airflow up|down|status`: a local Airflow with Braid's DAGs."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,7 @@ def up(
     )
     if json:
         print_json(
-            started.status.as_dict()
+            asdict(started.status)
             | {"dags": started.dags, "user": USER, "new_password": started.new_password}
         )
         return

@@ -1,10 +1,12 @@
 """`braid broker start|stop|status`: the embedded Kafka broker, or several as one cluster."""
 
+from dataclasses import asdict
+
 import typer
 
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.runtime.settings import current_settings
-from infra.kafka import brokers
+from infra import brokers
 
 broker = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +44,7 @@ def status(json: Json = False) -> None:
     """Say whether the broker runs and answers, node by node. Exit code 1 when one does not."""
     present = brokers.status(brokers.embedded_cluster(current_settings()))
     if json:
-        print_json(present.as_dict())
+        print_json(asdict(present))
     else:
         columns = ("running", "answers", "pid", "bootstrap", "data")
         rows = ([getattr(node, column) for column in columns] for node in present.nodes)

@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 import typer
 
 from braid.cli.output import Json, console, mark, print_json
-from braid.runtime.installation import braid_version
+from braid.define.codec import braid_version
 from braid.runtime.settings import current_settings
 
 PACKAGES = (

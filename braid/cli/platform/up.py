@@ -65,7 +65,7 @@ def up() -> None:
 
 def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
     """What runs, in the order of starting; a further process of the platform is a further line."""
-    from infra.kafka.brokers import embedded_cluster
+    from infra.brokers import embedded_cluster
     from infra.services.children import BrokerChild, Child
 
     children: list[Startable] = []

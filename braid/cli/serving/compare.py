@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from braid.cli.options import Cut, Day, First, Last, a_day, lambda_views, moment, short
-from braid.cli.output import Json, console, print_json, print_table
+from braid.cli.options import Cut, Day, First, Last, asked_days, lambda_views, moment, require_writable, short
+from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.errors import BraidError, CheckFailed
+from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
+from serving_layer.accuracy.report.words import percent
 
 if TYPE_CHECKING:
+    from batch_layer.plan import Days
     from serving_layer.accuracy.explain.compare import CompareOptions
     from serving_layer.accuracy.report.history import Kept
     from serving_layer.accuracy.report.values import Report
@@ -89,9 +91,12 @@ def compare(
     if history:
         _show_history(settings, views, json)
         return
-    if html is not None:
-        _require_writable(html, view)
-    asked = _asked(day, first, last, cut, arrival)
+    if html is not None and view is None:
+        raise BraidError(
+            "--html writes the report of one view: name it, as in `braid compare page_traffic --html FILE`."
+        )
+    require_writable(html)
+    asked = _asked(asked_days(day, first, last), cut, arrival)
     reports = [_compared(settings, one, asked, number) for one in views]
     if html is not None:
         from serving_layer.accuracy.report.page import page
@@ -101,7 +106,7 @@ def compare(
     if html is not None and not json:
         console.print(f"The report is in {html}", highlight=False, markup=False, soft_wrap=True)
     if wrong := [report for report in reports if not report.holds]:
-        raise typer.Exit(1) if json else CheckFailed("; ".join(map(_complaint, wrong)))
+        raise failed(json, "; ".join(map(_complaint, wrong)))
 
 
 def _compared(settings: Settings, view: View, asked: "CompareOptions", number: int | None) -> "Report":
@@ -143,7 +148,7 @@ def _compare_versions(settings: Settings, name: str, against: str, number: int |
     else:
         print_parities(name, [found])
     if not found.holds:
-        raise typer.Exit(1) if json else CheckFailed(found.says())
+        raise failed(json, found.says())
 
 
 def _require_two_versions(view: str | None, against: str, only_batch: dict[str, Any]) -> None:
@@ -167,17 +172,10 @@ def _asked_views(settings: Settings, name: str | None, number: int | None) -> li
     return [view for view in lambda_views(settings, None) if deployment.load(settings, view.name).active]
 
 
-def _asked(
-    day: str | None, first: str | None, last: str | None, cut: str | None, arrival: str | None
-) -> "CompareOptions":
+def _asked(days: "Days", cut: str | None, arrival: str | None) -> "CompareOptions":
     from serving_layer.accuracy.explain.compare import CompareOptions
 
-    if day is not None and (first or last):
-        raise BraidError("give either --day or a range with --from and --to, not both.")
-    begin, end = (a_day(text) if text else None for text in (day or first, day or last))
-    if begin is not None and end is not None and begin > end:
-        raise BraidError(f"the first day, {begin}, is after the last, {end}: swap them.")
-    return CompareOptions(begin, end, moment(cut), arrival)
+    return CompareOptions(days.first, days.last, moment(cut), arrival)
 
 
 def _show(reports: "list[Report]", json: bool, single: bool) -> None:
@@ -194,7 +192,6 @@ def _show(reports: "list[Report]", json: bool, single: bool) -> None:
 
 def _show_history(settings: Settings, views: list[View], json: bool) -> None:
     from serving_layer.accuracy.report.history import history, trend
-    from serving_layer.accuracy.report.words import percent
 
     found = [
         (view.name, one, change)
@@ -237,13 +234,3 @@ def _complaint(report: "Report") -> str:
             for name in day.exceeded
         ]
     return f"view {report.view!r}: {', '.join(parts)}"
-
-
-def _require_writable(file: Path, view: str | None) -> None:
-    """Before anything is computed: afterwards it would be too late to say so."""
-    if view is None:
-        raise BraidError(
-            "--html writes the report of one view: name it, as in `braid compare page_traffic --html FILE`."
-        )
-    if file.is_dir() or not file.resolve().parent.is_dir():
-        raise BraidError(f"{file} cannot be written: name a file in a folder that exists.")

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from braid.cli.options import short
 from braid.cli.output import console, mark, print_table
+from serving_layer.accuracy.report.words import brief, length, percent
 
 if TYPE_CHECKING:
     from braid.parity import Parity
@@ -60,7 +61,7 @@ def _numbers(report: "Report", found: "Comparison") -> None:
         errors = (
             (
                 escape(one.name), _number(one.largest_absolute), _number(one.mean_absolute),
-                *map(_share, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)),
+                *map(percent, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)),
             )
             for one in off
         )  # fmt: skip
@@ -69,14 +70,13 @@ def _numbers(report: "Report", found: "Comparison") -> None:
 
 
 def _days(found: "Comparison") -> None:
-    """Those that are off; of days that are right there is nothing to tell."""
-    off = [day for day in found.days if day.largest_error or day.equal < day.groups]
+    off = found.days_off
     if not off:
         _say("No day is off.")
         return
     marked = bool(found.exceeded)
     rows = (
-        (day.day, short(day.cut), f"{day.groups:,}", f"{day.equal:,}", _share(day.largest_error))
+        (day.day, short(day.cut), f"{day.groups:,}", f"{day.equal:,}", percent(day.largest_error))
         + ((escape(", ".join(day.exceeded)),) if marked else ())
         for day in off
     )
@@ -114,8 +114,6 @@ def _counterexample(example: "Counterexample") -> None:
 
 
 def _completeness(report: "Report") -> None:
-    from serving_layer.accuracy.report.words import brief, length, percent
-
     curves = (report.completeness.all, *report.completeness.days[-MOST_DAYS:], *report.completeness.keys)
     after = [point.after_seconds for point in report.completeness.all.points]
     rows = ((escape(curve.name), *(percent(point.share) for point in curve.points)) for curve in curves)
@@ -130,8 +128,6 @@ def _completeness(report: "Report") -> None:
 
 
 def _others(report: "Report") -> None:
-    from serving_layer.accuracy.report.words import percent
-
     rows = (
         (
             one.name, f"{one.lost:,}", f"{one.twice:,}", percent(one.share), f"{one.wrong_groups:,} of {one.groups:,}",
@@ -153,12 +149,6 @@ def _values(side: Mapping[str, Any] | None) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
-
-
-def _share(share: float | None) -> str:
-    from serving_layer.accuracy.report.words import percent
-
-    return "" if share is None else percent(share)
 
 
 def print_parities(name: str, parities: "Sequence[Parity]") -> None:

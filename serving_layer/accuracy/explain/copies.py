@@ -12,12 +12,11 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.contents import read
-from braid.log.events import TableOf, view_events
-from braid.log.first_copies import PLACE
+from braid.log.events import PLACE, TableOf, view_events
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
 from braid.recompute import on_days
-from braid.runtime.frames import timestamp
+from braid.runtime.spark import timestamp
 from braid.states.spark_calendar import pane_start
 from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays

@@ -9,11 +9,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from braid.cut import stored_under
 from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
-from braid.runtime.frames import timestamp
+from braid.runtime.spark import timestamp
 from braid.states import EVENTS
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
@@ -28,7 +29,6 @@ MOST_EVENTS = 50
 def smallest(
     spark: SparkSession, judged: Judged, known: ComparedDays, rows: DataFrame, table_of: TableOf
 ) -> Counterexample | None:
-
     view = known.version.view
     sizes = [F.coalesce(F.col(f"{side}.{EVENTS_SHOWN}"), F.lit(0)) for side in ("_served", "_truth")]
     wrong = judged.frame.where(F.array_contains(CAUSES, UNEXPLAINED))
@@ -62,7 +62,6 @@ def smallest(
 
 
 def _events(view: View, group: Row, rows: DataFrame, table_of: TableOf) -> list[Row]:
-
     of_day = rows.where(f"day = date'{group['day']}'")
     events = placed_events(view, of_day, table_of)
     time = F.col(view.source.event_time)
@@ -98,8 +97,7 @@ def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events
     original: dict[datetime, set[datetime]] = {}
     for event in events:
         logged = _utc(event.epoch)
-        # What is up to the replay's cut is stored under it.
-        stored = max(logged, cut) if cut is not None else logged
+        stored = stored_under(logged, cut)
         in_log[stored] = in_log.get(stored, 0) + 1
         original.setdefault(stored, set()).add(logged)
     wrong = {
@@ -111,7 +109,6 @@ def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events
 
 
 def _same_keys(view: View, group: Row) -> list[Column]:
-
     return [F.col(f"`{key}`").eqNullSafe(F.lit(group[key])) for key in view.keys]
 
 
@@ -127,7 +124,6 @@ def _named(view: View, group: Row) -> dict[str, Any]:
 
 
 def _bound(group: Row, name: str) -> Column:
-
     return F.timestamp_micros(F.lit(group[f"_at_{name}"]))
 
 

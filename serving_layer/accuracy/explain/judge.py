@@ -4,26 +4,55 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.measures.bounds import Bound, bound_of
+from braid.measures import Measure
+from braid.measures.histogram import Quantile
 from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
-from serving_layer.accuracy.explain.exact import exact_column
+from serving_layer.accuracy.explain.copies import in_groups
 from serving_layer.accuracy.explain.variants import Variants
-from serving_layer.accuracy.report.values import (
-    COPIES,
-    DEFINITION,
-    LOOKUP,
-    ROUNDING,
-    SKETCH,
-    UNEXPLAINED,
-)
+from serving_layer.accuracy.report.values import COPIES, DEFINITION, LOOKUP, ROUNDING, SKETCH, UNEXPLAINED
 
 NUMBERS = ("long", "integer", "short", "byte", "double", "float", "decimal")
 FLOATING = ("double", "float")
 CAUSES = "_causes"
+
+
+def approximate(view: View) -> dict[str, Measure]:
+    return {name: measure for name, measure in view.measures.items() if measure.error is not None}
+
+
+def exact_column(name: str) -> str:
+    return f"_exact_{name}"
+
+
+def exact_values(view: View, events: DataFrame, states: DataFrame) -> DataFrame | None:
+    """A row per group with the exact values, of events that give these states; None when all measures are exact."""
+    wanted = approximate(view)
+    if not wanted:
+        return None
+    placed, group = in_groups(view, events, states), group_columns(view)
+    parts = [_exact(placed, group, name, measure) for name, measure in wanted.items()]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+
+
+def _exact(events: DataFrame, group: list[str], name: str, measure: Measure) -> DataFrame:
+    value = F.col(str(measure.column))
+    if isinstance(measure, Quantile):
+        # Ordered and not gathered: a group may be larger than memory.
+        by = Window.partitionBy(*group)
+        ranked = events.where(value.isNotNull()).select(
+            *group,
+            value.cast("double").alias(exact_column(name)),
+            (F.row_number().over(by.orderBy(value.cast("double"))) - 1).alias("_rank"),
+            F.count(F.lit(1)).over(by).alias("_n"),
+        )
+        return ranked.where(F.col("_rank") == F.floor(F.lit(float(measure.q)) * (F.col("_n") - 1))).drop(
+            "_rank", "_n"
+        )
+    return events.groupBy(*group).agg(F.count_distinct(value).cast("double").alias(exact_column(name)))
 
 
 @dataclass(frozen=True)
@@ -36,7 +65,7 @@ class Judged:
     frame: DataFrame
     numbers: tuple[str, ...]
     values: tuple[str, ...]
-    bounds: dict[str, Bound]
+    bounds: dict[str, float]
 
 
 def error_column(number: str, kind: str) -> str:
@@ -60,7 +89,7 @@ def judge(
     if variants.looked_up is not None:
         frames["_looked_up"] = presented(served_view, variants.looked_up, measures)
     types = {field.name: field.dataType.typeName() for field in frames["_served"].schema}
-    bounds = {name: bound for name in measures if (bound := bound_of(served_view.measures[name])) is not None}
+    bounds = {name: error for name in measures if (error := served_view.measures[name].error) is not None}
     judging = _Judging(served_view, values, types, bounds, tuple(frames), copies is not None)
     return Judged(
         judging.judged(judging.beside(frames, exact, copies)),
@@ -75,7 +104,7 @@ class _Judging:
     view: View
     values: tuple[str, ...]
     types: dict[str, str]
-    bounds: dict[str, Bound]
+    bounds: dict[str, float]
     sides: tuple[str, ...]
     has_copies: bool
 
@@ -103,7 +132,6 @@ class _Judging:
         return whole.groupBy(*group_columns(self.view)).agg(*structs)
 
     def judged(self, rows: DataFrame) -> DataFrame:
-
         served, truth = F.col("_served").isNotNull(), F.col("_truth").isNotNull()
         verdict = (
             F.when(~truth & served, "extra").when(truth & ~served, "missing")
@@ -145,7 +173,7 @@ class _Judging:
             right = same(F.col(f"_served.{name}"), F.col(f"_truth.{name}"), self.types[name])
         else:
             # A count is a whole number: half of one is rounding.
-            right = F.coalesce((relative <= bound.relative * (1 + 1e-9)) | (off <= 0.5), F.lit(False))
+            right = F.coalesce((relative <= bound * (1 + 1e-9)) | (off <= 0.5), F.lit(False))
         both = F.col("_served").isNotNull() & F.col("_truth").isNotNull()
         return {error_column(name, "right"): both & right}
 

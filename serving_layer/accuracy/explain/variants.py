@@ -11,15 +11,14 @@ from pyspark.sql import functions as F
 from braid.define.fingerprint import fingerprint, used_lookups
 from braid.define.schema import quote
 from braid.define.view import View
-from braid.log.events import TableOf, view_events
-from braid.log.first_copies import first_copies
+from braid.log.events import TableOf, first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
 from braid.parity import why_not_comparable
 from braid.recompute import on_days, recompute
-from braid.runtime.frames import timestamp
 from braid.runtime.settings import Settings
+from braid.runtime.spark import timestamp
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
 from braid.tables.commits import TailCommit

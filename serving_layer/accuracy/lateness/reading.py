@@ -15,7 +15,7 @@ from braid.errors import BraidError
 from braid.log.contents import read
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import timestamp
+from braid.runtime.spark import timestamp
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back
 from braid.tables.delta_rs import Pinned, open_table, pin

@@ -100,11 +100,9 @@ def _day_bars(found: Comparison) -> list[DrawnBars]:
 
 
 def _wrong_days(found: Comparison) -> list[Cells]:
-    """Of days that are right there is nothing to tell."""
     return [
         (day.day, f"{day.groups:,}", f"{day.equal:,}", percent(day.largest_error), ", ".join(day.exceeded) or "–")
-        for day in found.days
-        if day.largest_error or day.equal < day.groups
+        for day in found.days_off
     ]  # fmt: skip
 
 
@@ -181,11 +179,7 @@ def _numbers(found: Comparison) -> list[Cells]:
         (
             one.name, f"{one.equal:,} of {one.groups:,}", one.missing, one.extra,
             "" if one.largest_absolute is None else f"{one.largest_absolute:.6g}",
-            *map(_share, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)), one.bound,
+            *map(percent, (one.largest_relative, one.mean_relative, one.smape, one.p50, one.p90, one.p99)), one.bound,
         )
         for one in found.numbers
     ]  # fmt: skip
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else percent(value)

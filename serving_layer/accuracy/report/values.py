@@ -137,6 +137,11 @@ class Comparison:
     counterexample: Counterexample | None = None
 
     @property
+    def days_off(self) -> tuple[DayErrors, ...]:
+        """Of days that are right there is nothing to tell."""
+        return tuple(day for day in self.days if day.largest_error or day.equal < day.groups)
+
+    @property
     def exceeded(self) -> tuple[DayErrors, ...]:
         return tuple(day for day in self.days if day.exceeded)
 

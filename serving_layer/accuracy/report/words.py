@@ -22,8 +22,10 @@ def brief(seconds: float) -> str:
     return f"{seconds / unit:.3g} {name}"
 
 
-def percent(share: float) -> str:
-    """Never rounded to all or nothing: 99.999 % is not 100 %."""
+def percent(share: float | None) -> str:
+    """Never rounded to all or nothing: 99.999 % is not 100 %. Nothing for what is not known."""
+    if share is None:
+        return ""
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
     for digits in range(1, 7):

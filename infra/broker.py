@@ -9,7 +9,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError
@@ -68,9 +68,6 @@ class BrokerStatus:
     @property
     def healthy(self) -> bool:
         return self.answers
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def server_properties(broker: Broker) -> str:

@@ -1,9 +1,12 @@
-"""The imaginary web site: its pages, visitors, answers and sizes, each with how often it occurs."""
+"""The imaginary web site: its pages, visitors, answers and sizes, and how many requests come in each hour."""
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from datetime import date, datetime, time, timedelta
+from itertools import accumulate, pairwise
 from typing import Generic, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
 
 SECTIONS = ("missions", "news", "history", "images", "facts", "software", "people", "video")
 TOPICS = ("launch", "crew", "orbit", "landing", "engine", "pad", "rover", "station", "patch", "countdown")
@@ -24,6 +27,11 @@ HOSTS = 3000
 ZIPF = 1.05
 
 STATUSES = {200: 88.0, 304: 7.5, 302: 2.0, 206: 0.4, 404: 1.5, 403: 0.1, 500: 0.4, 503: 0.1}
+Drawn = TypeVar("Drawn")
+# Requests in each hour of a local day, relative to each other: quiet before dawn, busiest after lunch.
+HOURS = (38, 30, 24, 20, 18, 19, 25, 40, 62, 78, 86, 92, 96, 100, 99, 97, 90, 78, 66, 62, 60, 58, 54, 46)
+WEEKEND = 0.6
+_HOUR = 3600
 
 
 class Named(NamedTuple):
@@ -31,9 +39,6 @@ class Named(NamedTuple):
 
     text: str
     json: str
-
-
-Drawn = TypeVar("Drawn")
 
 
 class Choice(NamedTuple, Generic[Drawn]):
@@ -88,3 +93,51 @@ def size(status: int, draw: float) -> int | None:
     if status == 302:
         return 180 + int(draw * 200)
     return None if draw < 0.8 else int(draw * 500)
+
+
+class Hour(NamedTuple):
+    """An hour of the run, half-open, with its events and how many the run has before it."""
+
+    start_ms: int
+    length_ms: int
+    before: int
+    events: int
+
+
+def schedule(events: int, days: int, start: date, zone: ZoneInfo) -> list[Hour]:
+    """Shares the events out over the hours; days with 23 or 25 hours have what their hours have."""
+    midnights = [_midnight(start + timedelta(days=n), zone) for n in range(days + 1)]
+    spans = [
+        (begin, min(_HOUR, tomorrow - begin))
+        for today, tomorrow in pairwise(midnights)
+        for begin in range(today, tomorrow, _HOUR)
+    ]
+    weights = [_weight(datetime.fromtimestamp(begin, zone)) * length for begin, length in spans]
+    total, passed, before, hours = sum(weights), 0, 0, []
+    for (begin, length), weight in zip(spans, weights, strict=True):
+        passed += weight
+        # Rounding the running total, not each hour, makes the hours add up to exactly what was asked for.
+        through = events * passed // total
+        hours.append(Hour(begin * 1000, length * 1000, before, through - before))
+        before = through
+    return hours
+
+
+def position_at(hours: Sequence[Hour], moment_ms: int) -> float:
+    """How many events the run has, as planned, before this moment."""
+    hour = hours[max(0, bisect_right(hours, moment_ms, key=lambda one: one.start_ms) - 1)]
+    share = min(1.0, max(0.0, (moment_ms - hour.start_ms) / hour.length_ms))
+    return hour.before + share * hour.events
+
+
+def end_ms(hours: Sequence[Hour]) -> int:
+    return hours[-1].start_ms + hours[-1].length_ms
+
+
+def _midnight(day: date, zone: ZoneInfo) -> int:
+    return int(datetime.combine(day, time(), zone).timestamp())
+
+
+def _weight(local: datetime) -> int:
+    """A whole number, so that the shares do not depend on how a machine rounds."""
+    return int(HOURS[local.hour] * (WEEKEND if local.weekday() >= 5 else 1) * 10)

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError, SettingsError
 from braid.runtime.settings import Settings
-from infra.kafka import broker as embedded
-from infra.kafka.broker import Broker
+from infra import broker as embedded
+from infra.broker import Broker
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,6 @@ class BrokersStatus:
     bootstrap: str
     cluster_id: str | None
     nodes: tuple[embedded.BrokerStatus, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def embedded_cluster(settings: Settings) -> Brokers:

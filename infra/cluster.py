@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import psutil
 
 from braid.errors import BraidError
 from braid.runtime.spark_cluster import SECRET_VARIABLE
-from infra.cluster.files import MASTER, Choices, LocalCluster
+from infra.cluster_files import MASTER, Choices, LocalCluster
 from infra.services.service import HOST, killed_on_failure, open_local, refuse_taken_ports
 
 DEFAULT = Choices(workers=2, cores=2, memory="4g")
@@ -39,9 +39,6 @@ class SparkClusterStatus:
     memory_used_mib: int
     applications: tuple[str, ...]
     authenticated: bool
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def start(cluster: LocalCluster, say: Say = lambda text: None, **asked: Any) -> SparkClusterStatus:

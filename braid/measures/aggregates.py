@@ -1,14 +1,41 @@
-"""Totals and means: exact for integers and decimals, floating point for floats and doubles."""
+"""Count, sum, mean, least and greatest value: exact for integers and decimals, floating point for floats."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from braid.errors import DefinitionError
-from braid.measures.base import Measure
+from braid.measures.base import MAX_SUMMED_DIGITS, NUMBERS, ORDERED, Measure, digits, family
 from braid.measures.engines import Column, DataType, F, pa, pc
-from braid.measures.types import MAX_SUMMED_DIGITS, NUMBERS, digits, family
 
 LIMB_BITS = 32
+
+
+@dataclass(frozen=True)
+class Count(Measure):
+    """State: bigint."""
+
+    column: str | None = None
+
+    kind: ClassVar[str] = "count"
+    state_kind: ClassVar[str] = "count"
+    accepts: ClassVar[frozenset[str]] = ORDERED | {"nested"}
+    needs: ClassVar[str] = "any column"
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            super().__post_init__()
+
+    def state_bytes(self) -> tuple[int, int]:
+        return 8, 8
+
+    def prepare(self, dtype: DataType | None) -> Column:
+        return F.count(F.lit(1)) if self.column is None else F.count(F.col(self.column))
+
+    def merge(self, state: Column) -> Column:
+        return F.sum(state)
+
+    def merge_sql(self, state: str) -> str:
+        return f"sum({state})::BIGINT"
 
 
 @dataclass(frozen=True)
@@ -45,9 +72,6 @@ class Sum(Measure):
 
     def merge(self, state: Column) -> Column:
         return F.sum(state)
-
-    def present(self, state: Column) -> Column:
-        return state
 
     def merge_sql(self, state: str) -> str:
         return f"sum({state})"
@@ -108,3 +132,39 @@ def exact_total(column: Column, simple_type: str) -> Column:
     high = F.sum(F.shiftright(column, LIMB_BITS)).cast("decimal(27,0)")
     low = F.sum(column.bitwiseAND(F.lit(2**LIMB_BITS - 1))).cast("decimal(27,0)")
     return (high * F.lit(2**LIMB_BITS).cast("decimal(10,0)") + low).cast("decimal(38,0)")
+
+
+@dataclass(frozen=True)
+class Extreme(Measure):
+    """State: a value of the column's own type, null if there is none. NaN is greater than every other number."""
+
+    accepts: ClassVar[frozenset[str]] = ORDERED
+    needs: ClassVar[str] = "a type with an order (numbers, text, dates, timestamps, booleans, binary)"
+
+    def state_bytes(self) -> tuple[int, int]:
+        return 1, 64
+
+    def prepare(self, dtype: DataType | None) -> Column:
+        column, simple_type = self.typed_input(dtype)
+        if family(simple_type) == "real":
+            # -0.0 and 0.0 are equal, so which of them is kept would depend on the order of arrival.
+            column = (column + F.lit(0.0)).cast(simple_type)
+        return self.merge(column)
+
+    def merge(self, state: Column) -> Column:
+        return F.min(state) if self.state_kind == "min" else F.max(state)
+
+    def merge_sql(self, state: str) -> str:
+        return f"{self.state_kind}({state})"
+
+
+@dataclass(frozen=True)
+class Min(Extreme):
+    kind: ClassVar[str] = "min_"
+    state_kind: ClassVar[str] = "min"
+
+
+@dataclass(frozen=True)
+class Max(Extreme):
+    kind: ClassVar[str] = "max_"
+    state_kind: ClassVar[str] = "max"

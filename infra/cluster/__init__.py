@@ -1,1 +1,0 @@
-"""A Spark standalone cluster on this machine: its files and its processes."""

@@ -1,1 +1,0 @@
-"""The embedded Kafka brokers: one node, or three as a cluster."""
