@@ -196,7 +196,7 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
         container[probe]["httpGet"]["path"] for probe in ("readinessProbe", "livenessProbe", "startupProbe")
     ]
     assert probes == ["/ready", "/health", "/health"]
-    assert set(probes) | {only("PodMonitor", "ServiceMonitor")["spec"]["endpoints"][0]["path"]} <= set(known)
+    assert set(probes) | {only("ServiceMonitor")["spec"]["endpoints"][0]["path"]} <= set(known)
 
 
 def test_nobody_is_root() -> None:
