@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 import tomllib
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -213,6 +214,14 @@ class Settings(BaseSettings):
         if not self.home_is_local:
             raise SettingsError(f"BRAID_HOME={self.home} is not a local folder, and this command needs one.")
         return Path(self.home).expanduser().resolve()
+
+    def make_home(self) -> None:
+        """A folder that only its owner can look into: it has every event. One that is there stays as it is."""
+        if self.home_is_local:
+            home = self.local_home()
+            home.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                home.mkdir(mode=0o700)
 
     def location(self, *parts: str) -> str:
         """A path or URI below BRAID_HOME."""

@@ -53,6 +53,7 @@ def up() -> None:
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
+    settings.make_home()
     with (
         stop_on_signals() as stop,
         health_server(settings, lambda: under_supervision(read_all(settings))),
