@@ -24,8 +24,10 @@ $(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/class_archi
 	@echo "Setting up Braid in $(VENV): about three minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@$(UV) pip install --require-hashes --requirement requirements.lock
+	@# Compiled once: where nothing may write bytecode, every process would compile all that it imports.
+	@$(UV) pip install --compile-bytecode --require-hashes --requirement requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q braid batch_layer speed_layer serving_layer infra examples
 	@$(BIN)/python -m infra.jars
 	@$(BIN)/python -m infra.class_archive
 	@touch $@

@@ -39,18 +39,11 @@ class Arrivals:
     @classmethod
     def of(cls, log: Log) -> "Arrivals":
         """Reads two columns of the log; a log that is not there yet holds nothing."""
-        # Here: who asks for a cut, as a sensor does every minute, needs none of it, and it takes a second to load.
-        import duckdb
+        # Here: who asks for a cut, as a sensor does every minute, needs none of it, and it takes a while to load.
+        from braid.tables.in_database import opened
 
-        from braid.tables.delta_rs import open_table
-
-        table = open_table(log.table)
-        if table is None:
-            return cls(())
-        with duckdb.connect() as connection:
-            connection.sql("SET TimeZone = 'UTC'")
-            connection.register("log", table.to_pyarrow_dataset())
-            found = connection.sql(BY_DAY_AND_EPOCH).fetchall()
+        with opened("log", log.table) as database:
+            found = [] if database is None else database.sql(BY_DAY_AND_EPOCH).fetchall()
         return cls(tuple(Arrival(*row) for row in found))
 
     @property

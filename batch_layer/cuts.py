@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from urllib.parse import quote
 
 from batch_layer.arrivals import closed_epoch
@@ -60,10 +60,13 @@ def pinned(settings: Settings, run: str, cut: datetime | None) -> datetime | Non
 
 def throughs(tables: ViewTables) -> dict[date, datetime]:
     """Day -> the last epoch that its published states cover, without Spark."""
-    from braid.tables.delta_rs import open_table, pin
+    from braid.tables.in_database import opened
 
-    table = open_table(tables.base)
-    return {} if table is None else pin(table).throughs()
+    with opened("base", tables.base) as database:
+        if database is None:
+            return {}
+        rows = database.sql("SELECT day, max(through) FROM base GROUP BY day").fetchall()
+    return {day: through.astimezone(UTC) for day, through in rows}
 
 
 def replay_cut(tables: ViewTables) -> datetime | None:

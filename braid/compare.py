@@ -16,8 +16,8 @@ from braid.merge.spark import served_states
 from braid.parity import Parity, compare_states
 from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
+from braid.tables import delta_rs
 from braid.tables.commits import TailCommit, described
-from braid.tables.spark_tables import pinned, throughs
 from braid.tables.view_tables import ViewTables
 
 
@@ -90,7 +90,7 @@ def comparable_cut(spark: SparkSession, settings: Settings, versions: Sequence[V
                 f"`braid kappa replay {version.view.name}` or `braid stream {version.view.name}` finish first."
             )
         complete.append(upto)
-        covered += throughs(pinned(spark, _tables(settings, version).base)).values()
+        covered += delta_rs.throughs(_tables(settings, version).base).values()
     cut = cuts.comparable(complete, covered)
     if cut is None:
         raise BraidError(

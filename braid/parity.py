@@ -65,7 +65,8 @@ def compare_states(
     found = judged(view, mine, other_view, theirs).persist()
     try:
         counts = {row[VERDICT]: row["count"] for row in found.groupBy(VERDICT).count().collect()}
-        wrong = found.where(f"{VERDICT} <> 'equal'").orderBy(*group_columns(view)).limit(EXAMPLES).collect()
+        differs = found.where(f"{VERDICT} <> 'equal'").orderBy(*group_columns(view)).limit(EXAMPLES)
+        wrong = differs.collect() if counts.keys() - {"equal"} else []
     finally:
         found.unpersist()
     return replace(

@@ -17,6 +17,7 @@ COMMANDS = (
     "produce",
     "speed.log",
     "speed.stream",
+    "speed.run",
     "speed.plan",
     "speed.kappa",
     "batch.commands",

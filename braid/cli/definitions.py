@@ -1,5 +1,6 @@
 """`braid check`, `braid views` and `braid show`: what is defined, and whether it works."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +14,13 @@ from braid.define.loading import Definitions, load_definitions
 from braid.define.lookup import Lookup
 from braid.define.view import View
 from braid.define.windows import Fixed, Session, Window
-from braid.runtime.settings import current_settings
+from braid.deploy.store import load
+from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
+from braid.tables.view_tables import ViewTables, bounds
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def register(app: typer.Typer) -> None:
@@ -31,9 +34,13 @@ def check(json: Json = False) -> None:
 
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
+    definitions = _definitions()
+    if not json:
+        loaded = f"sources: {len(definitions.sources)}, views: {len(definitions.views)}"
+        console.print(f"loaded; {loaded}: names, windows and known types are right", highlight=False)
+        console.print("Spark compiles the SQL and reads the lookups", highlight=False)
     from braid.check import definitions as checks
 
-    definitions = _definitions()
     problems = checks.check(_spark(), definitions)
     if json:
         checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
@@ -78,30 +85,66 @@ def views(json: Json = False) -> None:
     console.print(table)
 
 
-def show(view: Annotated[str, typer.Argument(help="The view's name.")], json: Json = False) -> None:
-    """Explain one view: columns, window and panes, state and its size, fingerprint, and Spark's plan.
+def show(
+    view: Annotated[str, typer.Argument(help="The view's name.")],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Also Spark's plan, and the types that only Spark knows.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Explain one view: columns, window and panes, state and its size, and fingerprint.
+
+    The type of a derived or looked-up column is known once the view is deployed; before that, Spark says it (`--plan`).
 
     Example: `braid show page_traffic --json`
     """
-    from braid.check.definitions import compiled_states
-
     found = _definitions().view(view)
-    shown = describe(found, compiled_states(_spark(), found))
+    types, text = _compiled(found) if plan else (known_types(current_settings(), found), None)
+    shown = describe(found, types) | ({} if text is None else {"plan": text})
     if json:
         print_json(shown)
         return
-    plan = shown.pop("plan")
+    shown.pop("plan", None)
     for part in ("keys", "measures", "table"):
         rows = shown.pop(part)
         if rows:
             print_table(part, list(rows[0]), [[_plain(cell) for cell in row.values()] for row in rows])
     print_table(found.name, ("what", "value"), [(name, _plain(value)) for name, value in shown.items()])
-    console.print(plan, markup=False, highlight=False, soft_wrap=True)
+    if text is not None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def describe(view: View, states: "DataFrame") -> dict[str, Any]:
+def known_types(settings: Settings, view: View) -> dict[str, str | None]:
+    """The columns of the view's states with their types, without Spark: None where only Spark could say.
+
+    Once such states are stored, their table says it.
+    """
+    from braid.tables.delta_rs import column_types
+
+    stored: Mapping[str, str] = {}
+    for version in load(settings, view.name).versions:
+        if version.phase != "retired" and state_fingerprint(version.view) == state_fingerprint(view):
+            stored = stored or column_types(ViewTables(settings, view.name, version.number).tail)
+    columns = view.source.columns
+    types: dict[str, str | None] = {"day": "date", **dict.fromkeys(bounds(view), "timestamp")}
+    types |= {key: columns.get(key, stored.get(key)) for key in view.keys}
+    types |= {
+        name: measure.state_type(columns.get(measure.column or "")) or stored.get(name)
+        for name, measure in state_columns(view).items()
+    }
+    return types
+
+
+def _compiled(view: View) -> tuple[dict[str, str | None], str]:
+    """The same by Spark itself, and how it would compute them."""
+    from braid.check.definitions import compiled_states
+
+    states = compiled_states(_spark(), view)
+    return dict(states.dtypes), states._jdf.queryExecution().optimizedPlan().toString()
+
+
+def describe(view: View, types: "Mapping[str, str | None]") -> dict[str, Any]:
     """Everything about a view that a reader or a program may ask, as plain data."""
-    types = dict(states.dtypes)
     sizes = [measure.state_bytes() for measure in state_columns(view).values()]
     return {
         "name": view.name,
@@ -122,7 +165,6 @@ def describe(view: View, states: "DataFrame") -> dict[str, Any]:
         "state_bytes_per_row": {"min": sum(low for low, _ in sizes), "max": sum(high for _, high in sizes)},
         "fingerprint": fingerprint(view),
         "state_fingerprint": state_fingerprint(view),
-        "plan": states._jdf.queryExecution().optimizedPlan().toString(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ import typer
 
 from braid.cli.options import require_writable
 from braid.cli.output import Json, errors, print_json, say
+from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.define.source import Source
@@ -24,6 +25,7 @@ from braid.runtime.settings import current_settings
 
 SCENARIOS = ("weblog",)
 INTERRUPTED = 130
+MILLISECOND = timedelta(milliseconds=1)
 
 MADE_UP = "Made up"
 FILES = "Replayed"
@@ -31,6 +33,7 @@ SENDING = "Sending"
 # Options that would be ignored where they do not belong, and are refused instead.
 _OF_SCENARIOS = (
     "scenario", "events", "days", "start", "seed", "late", "duplicates", "duplicates_far", "malformed", "out_of_order",
+    "arrived_after",
 )  # fmt: skip
 _OF_ROWS = ("arrival", "renames", "id_column", "delimiter")
 
@@ -58,6 +61,14 @@ def produce(
     ] = 0.0,
     malformed: Annotated[float, _option(MADE_UP, "Share of events that ingest must refuse.")] = 0.0,
     out_of_order: Annotated[float, _option(MADE_UP, "Share of events that neighbours overtake.")] = 0.0,
+    arrived_after: Annotated[
+        str | None,
+        _option(
+            MADE_UP,
+            "Say in a column `arrived` when each came: so long after its turn, such as 0s.",
+            metavar="LENGTH",
+        ),
+    ] = None,
     clf: Annotated[Path | None, _option(FILES, "A file in Common Log Format.", metavar="FILE")] = None,
     csv: Annotated[Path | None, _option(FILES, "A CSV file with a header.", metavar="FILE")] = None,
     jsonl: Annotated[Path | None, _option(FILES, "A file with a JSON object a line.", metavar="FILE")] = None,
@@ -119,6 +130,7 @@ def produce(
             events=events, days=days, start=first_day, seed=seed, late=late, duplicates=duplicates,
             duplicates_far=duplicates_far, malformed=malformed, out_of_order=out_of_order,
             timezone=target.timezone if target else ZONE,
+            arrived_after_ms=None if arrived_after is None else parse_duration(arrived_after) // MILLISECOND,
         )  # fmt: skip
         production = _from_weblog(made_up)
     to_topic = topic or (target.kafka_topic if target else None) or TOPIC

@@ -53,6 +53,8 @@ class Source:
     delimiter: str = ","
     # Policy, and no part of what the source is: not compared, not stored with what is deployed.
     expect: tuple[InputExpectation, ...] = field(default=INPUT_DEFAULT, compare=False)
+    # The column that says when an event came, for who asks how late events are: likewise.
+    arrival: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "source")
@@ -144,6 +146,13 @@ class Source:
                 f"event_time {self.event_time!r} is of type {self.columns[self.event_time]}: declare it as "
                 f"'{self.event_time} timestamp' in the schema, and say with time_format how it is written."
             )
+        if self.arrival is not None:
+            self._require_column("arrival", self.arrival)
+            if self.columns[self.arrival] != "timestamp":
+                raise self._error(
+                    f"arrival {self.arrival!r} is of type {self.columns[self.arrival]}: declare it as "
+                    f"'{self.arrival} timestamp' in the schema."
+                )
         if self.event_id is not None:
             self._require_column("event_id", self.event_id)
             if not is_atomic(self.columns[self.event_id]):

@@ -1,18 +1,14 @@
 """Creates the table of a log, and reads what is in it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from braid.cut import last_closed
 from braid.define.schema import quote
 from braid.errors import BraidError
 from braid.log.events import log_schema
-from braid.log.table import Log
-from braid.tables.commits import newest_commit
+from braid.log.table import Log, empty
 from braid.tables.delta_log import Transaction
 
 PROPERTIES = {
@@ -35,9 +31,7 @@ def exists(spark: SparkSession, log: Log) -> bool:
 
 def read(spark: SparkSession, log: Log) -> DataFrame:
     if not exists(spark, log):
-        raise BraidError(
-            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
-        )
+        raise empty(log)
     return spark.read.format("delta").load(log.table)
 
 
@@ -71,33 +65,3 @@ def create(spark: SparkSession, log: Log) -> None:
     if added:
         columns = ", ".join(f"{quote(column.name)} {column.dataType.simpleString()}" for column in added)
         spark.sql(f"alter table delta.`{log.table}` add columns ({columns})")
-
-
-def describe(spark: SparkSession, log: Log) -> dict[str, Any]:
-    """Days with their rows, epochs and the newest commit, for people who ask where the log stands."""
-
-    def moment(column: Column) -> Column:
-        return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ssXXX")
-
-    rejected = F.col("_error").isNotNull()
-    days = (
-        read(spark, log)
-        .groupBy("day")
-        .agg(
-            F.count_if(~rejected).alias("accepted"),
-            F.count_if(rejected).alias("rejected"),
-            F.countDistinct("_epoch").alias("epochs"),
-            moment(F.min("_epoch")).alias("first_epoch"),
-            moment(F.max("_epoch")).alias("last_epoch"),
-        )
-    )
-    newest = newest_commit(log.table)
-    return {
-        "source": log.source.name,
-        "table": log.table,
-        "days": [row.asDict() for row in days.orderBy("day").collect()],
-        "newest_epoch": newest.epoch.isoformat() if newest else None,
-        "last_closed_epoch": last_closed(newest.epoch, log.settings.epoch).isoformat() if newest else None,
-        "positions": newest.end if newest else {},
-        "unknown_fields": newest.unknown_fields if newest else (),
-    }

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from braid.define.source import Source
+from braid.errors import BraidError
 from braid.runtime.settings import Settings
 
 # Records that were rejected once and came back by the inbox: their places are those of an earlier row.
@@ -28,3 +29,9 @@ class Log:
     def inbox(self) -> str:
         """Where records wait that were rejected once and are to be ingested again."""
         return self.settings.location("inbox", self.source.name)
+
+
+def empty(log: Log) -> BraidError:
+    """What is said to whoever reads a log that is not there yet."""
+    name = log.source.name
+    return BraidError(f"the log of source {name!r} is empty: run `braid ingest {name}` first.")

@@ -28,6 +28,9 @@ class Count(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 8, 8
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return "bigint"
+
     def prepare(self, dtype: DataType | None) -> Column:
         return F.count(F.lit(1)) if self.column is None else F.count(F.col(self.column))
 
@@ -64,6 +67,9 @@ class Sum(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 8, 16
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return None if simple_type is None else total_type(simple_type)
+
     def bound(self) -> str:
         return "exact for integers and decimals; floats: |error| <= n * 2^-52 * sum(|x|)"
 
@@ -88,6 +94,12 @@ class Mean(Measure):
 
     def state_bytes(self) -> tuple[int, int]:
         return 16, 24
+
+    def state_type(self, simple_type: str | None) -> str | None:
+        if simple_type is None:
+            return None
+        is_wide = family(simple_type) == "decimal" and digits(simple_type)[0] > MAX_SUMMED_DIGITS
+        return f"struct<n:bigint,total:{'double' if is_wide else total_type(simple_type)}>"
 
     def bound(self) -> str:
         return (
@@ -118,6 +130,13 @@ class Mean(Measure):
         return pc.divide(total, pc.cast(pc.if_else(pc.equal(n, 0), None, n), "float64"))
 
 
+def total_type(simple_type: str) -> str:
+    """The type of `exact_total`."""
+    if family(simple_type) == "real":
+        return "double"
+    return f"decimal(38,{digits(simple_type)[1]})" if family(simple_type) == "decimal" else "decimal(38,0)"
+
+
 def exact_total(column: Column, simple_type: str) -> Column:
     """The sum of a column in the widest type of its family; null when there is no value."""
     if family(simple_type) == "real":
@@ -143,6 +162,9 @@ class Extreme(Measure):
 
     def state_bytes(self) -> tuple[int, int]:
         return 1, 64
+
+    def state_type(self, simple_type: str | None) -> str | None:
+        return simple_type
 
     def prepare(self, dtype: DataType | None) -> Column:
         column, simple_type = self.typed_input(dtype)

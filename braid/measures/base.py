@@ -95,6 +95,10 @@ class Measure(ABC):
     def state_bytes(self) -> tuple[int, int]:
         """About how few and how many bytes a state takes in a row."""
 
+    @abstractmethod
+    def state_type(self, simple_type: str | None) -> str | None:
+        """The state's type in Spark's short form, from that of the column; None where that must be known and is not."""
+
     def bound(self) -> str:
         """How exact the presented number is."""
         return "exact"

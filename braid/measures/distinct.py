@@ -31,6 +31,9 @@ class ApproxDistinct(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 40, 4136
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return "binary"
+
     def bound(self) -> str:
         return "relative standard error 1.6 % (exact in practice up to about 380 values)"
 

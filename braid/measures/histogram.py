@@ -55,6 +55,9 @@ class Quantile(Measure):
         # Values that span nine powers of ten fill about 1,040 buckets.
         return 12, 12 * 1_040
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return "map<int,bigint>"
+
     def bound(self) -> str:
         return "relative error <= 1 %"
 

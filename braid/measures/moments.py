@@ -22,6 +22,9 @@ class StdDev(Measure):
     def state_bytes(self) -> tuple[int, int]:
         return 24, 24
 
+    def state_type(self, simple_type: str | None) -> str | None:
+        return "struct<n:bigint,mean:double,m2:double>"
+
     def bound(self) -> str:
         return "floating point: relative error about n * 2^-52 * (1 + |mean| / stddev)"
 

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import accumulate, pairwise
+from random import Random
 from typing import Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -25,6 +26,7 @@ ODD_URLS = (
 PAGES = 600
 HOSTS = 3000
 ZIPF = 1.05
+SHORTEST_LATENESS_MS = 5 * 60_000
 
 STATUSES = {200: 88.0, 304: 7.5, 302: 2.0, 206: 0.4, 404: 1.5, 403: 0.1, 500: 0.4, 503: 0.1}
 Drawn = TypeVar("Drawn")
@@ -128,6 +130,19 @@ def position_at(hours: Sequence[Hour], moment_ms: int) -> float:
     hour = hours[max(0, bisect_right(hours, moment_ms, key=lambda one: one.start_ms) - 1)]
     share = min(1.0, max(0.0, (moment_ms - hour.start_ms) / hour.length_ms))
     return hour.before + share * hour.events
+
+
+def moment_at(hours: Sequence[Hour], position: float) -> int:
+    """When the run has had, as planned, so many events; its end for more than it has."""
+    hour = hours[max(0, bisect_right(hours, position, key=lambda one: one.before) - 1)]
+    share = min(1.0, (position - hour.before) / hour.events) if hour.events else 1.0
+    return hour.start_ms + int(share * hour.length_ms)
+
+
+def lateness(time_ms: int, hours: list[Hour], rng: Random) -> int:
+    """From minutes to days: each order of magnitude is as likely as the next, within what is left of the run."""
+    longest = max(end_ms(hours) - time_ms, SHORTEST_LATENESS_MS)
+    return int(SHORTEST_LATENESS_MS * (longest / SHORTEST_LATENESS_MS) ** rng.random())
 
 
 def end_ms(hours: Sequence[Hour]) -> int:

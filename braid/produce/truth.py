@@ -15,6 +15,8 @@ from braid.produce.record import DUPLICATE, FAR_DUPLICATE, Event, Record
 
 # Every zone's offset has been a multiple of this since 1972, so one look-up serves all its moments.
 _QUARTER_HOUR_MS = 900_000
+MINUTE_US, WATERMARK_US = 60_000_000, 600_000_000
+AFTER_SECONDS = (0, 1, 10, 60, 600, 3_600, 86_400)
 LATENESS_MS = {"1 minute": 60_000, "1 hour": 3_600_000, "1 day": 86_400_000}
 
 
@@ -52,6 +54,7 @@ class Truth:
         self.pages: defaultdict[tuple[str, str], Traffic] = defaultdict(Traffic)
         self.late: Counter[str] = Counter()
         self.longest_lateness_ms = 0
+        self.arrivals: list[tuple[int, int]] = []
         self._newest_ms: int | None = None
         self._day_of: dict[int, str] = {}
 
@@ -68,6 +71,8 @@ class Truth:
                 self.far_duplicates.append(event.id)
         else:
             self._accept(event)
+            if record.arrived_us is not None and event.time_ms is not None and (event.status or 0) < 400:
+                self.arrivals.append((record.arrived_us, event.time_ms * 1000))
 
     def _accept(self, event: Event) -> None:
         self.ids.add(event.id)
@@ -135,6 +140,7 @@ class Truth:
                 for day, traffic in sorted(self.days.items())
             },
             "page_traffic_where": "status < 400",
+            **({"page_traffic_arrivals": arrivals(self.arrivals)} if self.arrivals else {}),
             "page_traffic": [
                 {
                     "day": day,
@@ -156,6 +162,31 @@ def truth(records: Iterable[Record], zone: ZoneInfo) -> dict[str, Any]:
     for record in records:
         count.add(record)
     return count.as_dict()
+
+
+def arrivals(events: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    """How late events with (arrival, time) in microseconds are for windows that end with each minute.
+
+    `within_seconds` counts those that were there so long after the end of their window; `dropped` those of which a
+    stream with the usual watermark had closed the window, because it had seen an event of so much later.
+    """
+    within, dropped, events_ = dict.fromkeys(AFTER_SECONDS, 0), 0, sorted(events)
+    newest, last_end = None, 0
+    for came, time in events_:
+        end = (time // MINUTE_US + 1) * MINUTE_US
+        for seconds in within:
+            within[seconds] += came <= end + seconds * 1_000_000
+        dropped += newest is not None and end <= newest - WATERMARK_US
+        newest, last_end = max(newest or 0, time), max(last_end, end)
+    return {
+        "events": len(events_),
+        "within_seconds": {str(seconds): count for seconds, count in within.items()},
+        "dropped_by_a_watermark_of_10_minutes": dropped,
+        "first_arrival_us": events_[0][0],
+        "last_arrival_us": events_[-1][0],
+        "newest_event_us": newest,
+        "last_window_end_us": last_end,
+    }
 
 
 def ids_digest(ids: Iterable[str]) -> str:

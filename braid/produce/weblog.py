@@ -29,8 +29,9 @@ from braid.produce.record import (
     WRONG_TYPE,
     Event,
     Record,
+    arrived,
 )
-from braid.produce.site import Hour, end_ms, position_at, schedule
+from braid.produce.site import Hour, lateness, moment_at, position_at, schedule
 
 TOPIC = "requests"
 ZONE = "America/New_York"
@@ -38,9 +39,10 @@ ZONE = "America/New_York"
 START = date(2024, 3, 8)
 SHARES = ("late", "duplicates", "duplicates_far", "malformed", "out_of_order")
 
-SHORTEST_LATENESS_MS = 5 * 60_000
 NEIGHBOURS = 8
 DUPLICATE_WITHIN = 1000
+# What is not in its place comes between two milliseconds: never at the very moment of an event that is.
+MOVED_MS = 0.5
 HUGE_BYTES = 100_000
 NO_HTTP_CODES = (0, 999, -1)
 
@@ -59,6 +61,8 @@ class Weblog:
     malformed: float = 0.0
     out_of_order: float = 0.0
     timezone: str = ZONE
+    # If given, each event says in the column `arrived` when it came, so much later than its place in the stream.
+    arrived_after_ms: int | None = None
 
     def __post_init__(self) -> None:
         for name in SHARES:
@@ -115,9 +119,10 @@ def weblog(options: Weblog) -> Iterator[Record]:
         heappush(waiting, (position, next(serial), record))
 
     for number, (time_ms, event, text) in enumerate(_events(options.seed, hours)):
-        position = float(number)
+        position, came_ms = float(number), float(time_ms)
         if rng.random() < options.out_of_order:
             position += 1.5 + rng.random() * NEIGHBOURS
+            came_ms = max(time_ms, moment_at(hours, position)) + MOVED_MS
         if rng.random() < options.malformed:
             flaw = next(zoo)
             send_at(
@@ -126,8 +131,11 @@ def weblog(options: Weblog) -> Iterator[Record]:
         else:
             late = rng.random() < options.late
             if late:
-                position = max(_late_position(time_ms, hours, rng), number + 1.5)
+                came = time_ms + lateness(time_ms, hours, rng)
+                position, came_ms = max(position_at(hours, came), number + 1.5), came + MOVED_MS
             record = Record(event.id.encode(), text.encode(), LATE if late else EVENT, event)
+            if options.arrived_after_ms is not None:
+                record = arrived(record, text, came_ms + options.arrived_after_ms)
             send_at(position, record)
             if rng.random() < options.duplicates:
                 send_at(position + 1 + rng.random() * DUPLICATE_WITHIN, record._replace(kind=DUPLICATE))
@@ -137,13 +145,6 @@ def weblog(options: Weblog) -> Iterator[Record]:
             yield heappop(waiting)[2]
     while waiting:
         yield heappop(waiting)[2]
-
-
-def _late_position(time_ms: int, hours: list[Hour], rng: Random) -> float:
-    """From minutes to days: each order of magnitude is as likely as the next, within what is left of the run."""
-    longest = max(end_ms(hours) - time_ms, SHORTEST_LATENESS_MS)
-    lateness = SHORTEST_LATENESS_MS * (longest / SHORTEST_LATENESS_MS) ** rng.random()
-    return position_at(hours, time_ms + int(lateness))
 
 
 def _events(seed: int, hours: list[Hour]) -> Iterator[tuple[int, Event, str]]:

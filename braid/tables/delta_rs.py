@@ -1,16 +1,13 @@
 """Delta tables without Spark: one version as a whole, and the commits that came after it one by one."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
-from pyarrow.fs import FileType
 
 from braid.cut import brings_rows
 from braid.deploy.store import Version
@@ -18,6 +15,10 @@ from braid.errors import NotYet
 from braid.runtime import object_store
 from braid.tables.commits import KEPT, TailCommit
 from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_back, parse, parse_checkpoint
+
+# Arrow is imported where it is used: who asks a table's properties, or reads it with DuckDB, needs none of it.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Pinned:
     table_id: str
 
     @property
-    def schema(self) -> pa.Schema:
+    def schema(self) -> "pa.Schema":
         return self.dataset.schema
 
-    def rows(self, columns: Iterable[str], where: Any = None) -> pa.Table:
+    def rows(self, columns: Iterable[str], where: Any = None) -> "pa.Table":
         return self.dataset.to_table(columns=list(columns), filter=where)
 
     def text(self, file: str) -> str | None:
@@ -54,6 +55,8 @@ class Pinned:
 
     def stamp(self, version: int) -> tuple[int, int] | None:
         """When the file of a commit was written, and its size; None when it is gone."""
+        from pyarrow.fs import FileType
+
         found = self.dataset.filesystem.get_file_info(commit_file(version))
         return None if found.type == FileType.NotFound else (found.mtime_ns, found.size)
 
@@ -75,11 +78,13 @@ class Pinned:
         newest = next((mark for mark in said if mark is not None), None)
         return newest or TailCommit.from_json(self.text(KEPT))
 
-    def rows_of(self, files: Iterable[NewFile], columns: Iterable[str]) -> pa.Table:
+    def rows_of(self, files: Iterable[NewFile], columns: Iterable[str]) -> "pa.Table":
         """The rows of files that a later commit added."""
+        from pyarrow.dataset import FileSystemDataset
+
         form, system = self.dataset.format, self.dataset.filesystem
         fragments = [form.make_fragment(f.path, system, self._partition(f.partition)) for f in files]
-        return ds.FileSystemDataset(fragments, self.schema, form, system).to_table(columns=list(columns))
+        return FileSystemDataset(fragments, self.schema, form, system).to_table(columns=list(columns))
 
     def parts(self, days: Any = None) -> list[tuple[date, Any]]:
         """(day, file), of a table that is partitioned by day."""
@@ -100,9 +105,9 @@ class Pinned:
         return found
 
     def _partition(self, values: dict[str, str | None]) -> Any:
-        known = (
-            pc.field(name) == _typed(text, self.schema.field(name).type) for name, text in values.items()
-        )
+        from pyarrow.compute import field
+
+        known = (field(name) == _typed(text, self.schema.field(name).type) for name, text in values.items())
         return next(known)
 
 
@@ -158,6 +163,17 @@ def properties(location: str) -> dict[str, str]:
     return dict(metadata.configuration) if metadata is not None else {}
 
 
+def column_types(location: str) -> dict[str, str]:
+    """Column -> its type as Spark's `simpleString` writes it; none when there is no table."""
+    address, options = object_store.delta_address(location), object_store.delta_options(location)
+    try:
+        table = DeltaTable(address, storage_options=options, without_files=True)
+    except TableNotFoundError:
+        return {}
+    fields = json.loads(table.schema().to_json())["fields"]
+    return {field["name"]: _simple(field["type"]) for field in fields}
+
+
 def throughs(location: str) -> dict[date, datetime]:
     """Day -> the last epoch that a base covers; none when there is no table."""
     table = open_table(location)
@@ -173,6 +189,8 @@ def rows_by_day(location: str) -> dict[date, int]:
     table = open_table(location)
     if table is None:
         return {}
+    import pyarrow as pa
+
     files = pa.table(table.get_add_actions(flatten=True))
     totals = files.group_by("partition.day").aggregate([("num_records", "sum")])
     return {row["partition.day"]: row["num_records_sum"] or 0 for row in totals.to_pylist()}
@@ -186,12 +204,30 @@ def parse_commit(text: str) -> Logged:
     return Logged(mark, commit.new if is_news else ())
 
 
+_SIMPLE = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+def _simple(kind: Any) -> str:
+    """A type of Delta's schema in Spark's short form."""
+    if isinstance(kind, str):
+        return _SIMPLE.get(kind, kind)
+    if kind["type"] == "array":
+        return f"array<{_simple(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{_simple(kind['keyType'])},{_simple(kind['valueType'])}>"
+    return f"struct<{','.join(one['name'] + ':' + _simple(one['type']) for one in kind['fields'])}>"
+
+
 def _keys(fragment: Any) -> dict[str, Any]:
-    return dict(ds.get_partition_keys(fragment.partition_expression))
+    from pyarrow.dataset import get_partition_keys
+
+    return dict(get_partition_keys(fragment.partition_expression))
 
 
-def _typed(text: str | None, kind: pa.DataType) -> pa.Scalar:
+def _typed(text: str | None, kind: "pa.DataType") -> "pa.Scalar":
     """Delta writes a timestamp as "2024-01-01 10:00:00" or as "2024-01-01T10:00:00.000000Z"; both are UTC."""
+    import pyarrow as pa
+
     if text is not None and pa.types.is_timestamp(kind):
         moment = datetime.fromisoformat(text)
         return pa.scalar(moment.replace(tzinfo=None), pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))

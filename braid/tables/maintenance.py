@@ -4,9 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-
-from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from braid.define.durations import parse_duration
 from braid.define.source import Source
@@ -14,6 +12,10 @@ from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.delta_rs import properties
+
+# Who asks when it was done last needs no Spark.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Maintained:
     version: int
 
 
-def maintain(spark: SparkSession, table: str) -> Maintained:
+def maintain(spark: "SparkSession", table: str) -> Maintained:
     """Few large files (OPTIMIZE), and no files that no reader can need any more (VACUUM with the table's retention).
 
     Both are safe while streams run: OPTIMIZE rewrites without changing data, which streams skip and blind appends do
@@ -37,21 +39,21 @@ def maintain(spark: SparkSession, table: str) -> Maintained:
     return _vacuumed(spark, table, before)
 
 
-def compact(spark: SparkSession, table: str) -> Maintained:
+def compact(spark: "SparkSession", table: str) -> Maintained:
     """Few large files; all that a table needs that is younger than its retention."""
-    before, delta = _files(spark, table), DeltaTable.forPath(spark, table)
-    delta.optimize().executeCompaction()
+    before = _files(spark, table)
+    _delta(spark, table).optimize().executeCompaction()
     return _done(spark, table, before)
 
 
-def vacuum(spark: SparkSession, table: str) -> Maintained | None:
+def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
     """Only removes files, for tables that have another way to stay compact; None when there is no such table."""
-    if not DeltaTable.isDeltaTable(spark, table):
+    if newest_version(table) is None:
         return None
     return _vacuumed(spark, table, _files(spark, table))
 
 
-def is_young(spark: SparkSession, table: str) -> bool:
+def is_young(spark: "SparkSession", table: str) -> bool:
     """Whether a table was created within its retention: no file of it can be removed yet, and looking takes seconds."""
     first = transaction(table, 0)
     if first is None:
@@ -82,16 +84,22 @@ def _record(settings: Settings) -> str:
     return settings.location("maintenance.json")
 
 
-def _vacuumed(spark: SparkSession, table: str, before: int) -> Maintained:
-    DeltaTable.forPath(spark, table).vacuum()
+def _vacuumed(spark: "SparkSession", table: str, before: int) -> Maintained:
+    _delta(spark, table).vacuum()
     return _done(spark, table, before)
 
 
-def _done(spark: SparkSession, table: str, before: int) -> Maintained:
+def _done(spark: "SparkSession", table: str, before: int) -> Maintained:
     return Maintained(table, before, _files(spark, table), newest_version(table) or 0)
 
 
-def _files(spark: SparkSession, table: str) -> int:
-    detail = DeltaTable.forPath(spark, table).detail().first()
+def _files(spark: "SparkSession", table: str) -> int:
+    detail = _delta(spark, table).detail().first()
     assert detail is not None
     return int(detail.numFiles)
+
+
+def _delta(spark: "SparkSession", table: str) -> Any:
+    from delta.tables import DeltaTable
+
+    return DeltaTable.forPath(spark, table)

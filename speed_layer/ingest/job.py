@@ -21,6 +21,7 @@ from braid.runtime.status import QueryStatus
 from speed_layer import recovery
 from speed_layer.ingest import dedup, records
 from speed_layer.ingest.appender import Appender, Counted
+from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.parse import parse, unknown_fields
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
@@ -65,7 +66,7 @@ class IngestJob(Job):
         if source.kafka_topic:
             require_topic(source, settings)
         else:
-            records.folder_of(source)
+            folder_of(source)
         logs.create(self.spark, self.log)
         documents.make_folder(self.log.inbox)
         checkpoint = Checkpoint(self.log.checkpoint, recovery.advice(source.name))

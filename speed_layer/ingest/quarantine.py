@@ -1,7 +1,6 @@
-"""The quarantine is a query over the log; a requeue goes through the inbox that ingest reads, never beside it."""
+"""Sends rejected records through ingest again: by the inbox that ingest reads, never beside it."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -28,35 +27,6 @@ def pending(spark: SparkSession, log: Log, reason: str | None = None) -> DataFra
         rejected = rejected.where(F.startswith("_error", F.lit(reason)))
     sent = requeued(spark, log).selectExpr("origin_partition as _partition", "origin_offset as _offset")
     return rejected.join(sent, on=["_partition", "_offset"], how="left_anti")
-
-
-def describe(spark: SparkSession, log: Log, examples: int = 3) -> list[dict[str, Any]]:
-    """Counts by reason, most frequent first, with a few records of each."""
-    shown = F.struct("_partition", "_offset", F.col("_raw").alias("raw"))
-    by_reason = (
-        pending(spark, log)
-        .groupBy("_error")
-        .agg(
-            F.count("*").alias("records"),
-            F.slice(F.array_sort(F.collect_list(shown)), 1, examples).alias("examples"),
-        )
-    )
-    rows = by_reason.orderBy(F.desc("records"), "_error").collect()
-    return [
-        {
-            "reason": row._error,
-            "records": row.records,
-            "examples": [
-                {
-                    "partition": e._partition,
-                    "offset": e._offset,
-                    "raw": bytes(e.raw).decode(errors="backslashreplace"),
-                }
-                for e in row.examples
-            ],
-        }
-        for row in rows
-    ]
 
 
 def requeue(spark: SparkSession, log: Log, reason: str | None = None, now: datetime | None = None) -> int:

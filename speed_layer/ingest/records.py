@@ -5,17 +5,16 @@ inbox and a number. Conservation is proved over places.
 """
 
 import json
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.source import Source
-from braid.errors import BraidError
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings, bytes_of
 from braid.tables.commits import Positions
+from speed_layer.ingest.origin import folder_of
 
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
@@ -117,20 +116,6 @@ def file_number(path: Column) -> Column:
 
 def kafka_options(source: Source, settings: Settings) -> dict[str, str]:
     return spark_options(settings) | {"subscribe": str(source.kafka_topic)}
-
-
-def folder_of(source: Source) -> tuple[str, str]:
-    """The folder to watch and the pattern of names in it; a folder that is not there is refused."""
-    head, _, pattern = str(source.files).rpartition("/")
-    folder = head or "."
-    if "://" not in folder:
-        if not Path(folder).is_dir():
-            raise BraidError(
-                f"source {source.name!r}: there is no folder {folder!r} (seen from {Path.cwd()}): make it, or mend "
-                f"files={source.files!r}."
-            )
-        folder = str(Path(folder).resolve())
-    return folder, pattern or "*"
 
 
 def _kafka_stream(

@@ -1,6 +1,6 @@
 """Asks the broker what a client can ask it, and says clearly when it does not answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,14 @@ from braid.runtime import kafka
 from braid.runtime.settings import Settings
 
 TIMEOUT_MS = 10_000
+# A broker that has nothing to say of a place so often, a second each, is asked no more.
+PATIENCE, POLL_MS, AT_ONCE = 10, 1_000, 5_000
+
+Span = tuple[int, int]  # from (inclusive), to (exclusive)
+
+
+class SilentError(Exception):
+    """The broker says nothing of a place, neither that a record is there nor that there is none."""
 
 
 @contextmanager
@@ -46,3 +54,26 @@ def offsets(source: Source, settings: Settings) -> tuple[dict[str, int], dict[st
         {str(place.partition): first[place] for place in places},
         {str(place.partition): after[place] for place in places},
     )
+
+
+def records_at(source: Source, settings: Settings, spans: Mapping[int, Sequence[Span]]) -> Iterator[Any]:
+    """The records that the broker has in these spans of its partitions; places that hold none are passed over."""
+    from kafka import TopicPartition
+
+    with _consumer(settings) as consumer:
+        for partition, wanted in spans.items():
+            place = TopicPartition(source.kafka_topic, partition)
+            consumer.assign([place])
+            for start, end in wanted:
+                yield from _records(consumer, place, start, end)
+
+
+def _records(consumer: Any, place: Any, start: int, end: int) -> Iterator[Any]:
+    consumer.seek(place, start)
+    silent = 0
+    while consumer.position(place) < end and silent < PATIENCE:
+        found = consumer.poll(timeout_ms=POLL_MS, max_records=AT_ONCE).get(place, [])
+        yield from (record for record in found if record.offset < end)
+        silent = 0 if found else silent + 1
+    if silent == PATIENCE:
+        raise SilentError

@@ -1,19 +1,19 @@
 """Conservation, proved: every place that ingest consumed is in the log, or holds a duplicate of what is."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
-from braid.log import contents as logs
+from braid.log.database import opened
+from braid.log.rejected import sent
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
-from speed_layer.ingest.quarantine import requeued
+from braid.tables.in_database import version_of
 from speed_layer.ingest.topics import offsets
-from speed_layer.ledger import evidence
-from speed_layer.ledger.evidence import Consumed, Evidence, Place
+from speed_layer.ledger import evidence, held
+from speed_layer.ledger.evidence import Evidence
+from speed_layer.ledger.held import Consumed, Place
 
 SHOWN = 100_000
 
@@ -69,35 +69,43 @@ class Ledger:
         return {"balanced": self.balanced} | asdict(self)
 
 
-def take_stock(spark: SparkSession, log: Log) -> Ledger:
+def take_stock(log: Log) -> Ledger:
     """Reads the log, its commits, and the broker or the files, and closes the books."""
-    rows = logs.read(spark, log)
-    held = rows.where(f"_partition <> {INBOX_PARTITION}")
-    known = [commit for _, commit in commits(log.table)]
-    newest = known[0] if known else None
-    if log.source.kafka_topic:
+    with opened(log) as database:
+        # Ingest may be at work: what it says of rows that are not in this version is left for the next time.
+        version = version_of(database)
+        known = [commit for at, commit in commits(log.table) if at <= version]
+        newest = known[0] if known else None
         consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
-        found = evidence.from_broker(log, rows, evidence.missing(held, consumed))
-        waiting = sum(lag(log, newest).values())
-        violations = _outside(held, consumed)
-    else:
-        consumed, found, waiting = evidence.from_files(log, rows, held)
-        violations = []
+        counts = held.counts(database)
+        holes, repeated = held.holes_and_repeats(database, consumed if log.source.kafka_topic else {}, SHOWN)
+        if log.source.kafka_topic:
+            found = evidence.from_broker(log, database, holes)
+            waiting = sum(lag(log, newest).values())
+            outside = held.outside(database, consumed, SHOWN)
+        else:
+            consumed, found, waiting = evidence.from_files(log, database)
+            outside = frozenset()
     found, unproven = settle(found, newest)
-    violations += [*_repeated(rows), *_batches_twice(known)]
-    violations += _violations("lost", found.lost, "consumed, but neither in the log nor a duplicate of it")
-    violations += _violations("gap", found.deleted, "deleted by Kafka's retention before it was read")
-    violations += _violations(
-        "unproven", unproven, "deleted by Kafka since, and a crash took the count of duplicates"
-    )
+    violations = [
+        *_violations("outside", outside, "in the log, but never consumed"),
+        *_violations("repeated", repeated, "in the log more than once"),
+        *_batches_twice(known),
+        *_violations("lost", found.lost, "consumed, but neither in the log nor a duplicate of it"),
+        *_violations("gap", found.deleted, "deleted by Kafka's retention before it was read"),
+        *_violations(
+            "unproven", unproven, "deleted by Kafka since, and a crash took the count of duplicates"
+        ),
+    ]
+    accepted, rejected = counts.get(INBOX_PARTITION, (0, 0))
     return Ledger(
         source=log.source.name,
-        accounts=_accounts(held, consumed, found, unproven),
+        accounts=_accounts(counts, consumed, found, unproven),
         violations=tuple(violations),
         duplicates_counted=newest.duplicates if newest else 0,
         batches_uncounted=uncounted(newest),
         waiting=waiting,
-        requeued=_requeued(spark, log, rows),
+        requeued={"sent": len(sent(log)), "accepted": accepted, "rejected": rejected},
     )
 
 
@@ -144,11 +152,6 @@ def _violations(kind: str, places: frozenset[Place], says: str) -> list[Violatio
     return [Violation(kind, partition, first, last, says) for partition, first, last in ranges(places)]
 
 
-def _repeated(rows: DataFrame) -> list[Violation]:
-    repeated = rows.groupBy("_partition", "_offset").count().where("count > 1").limit(SHOWN)
-    return _violations("repeated", evidence.places(repeated), "in the log more than once")
-
-
 def _batches_twice(known: list[Commit]) -> list[Violation]:
     times = Counter((commit.query, commit.batch) for commit in known if not commit.beat)
     return [
@@ -158,31 +161,14 @@ def _batches_twice(known: list[Commit]) -> list[Violation]:
     ]
 
 
-def _outside(held: DataFrame, consumed: Consumed) -> list[Violation]:
-    inside = [f"(_partition = {p} and _offset >= {a} and _offset < {b})" for p, (a, b) in consumed.items()]
-    beyond = held.where(f"not ({' or '.join(inside) or 'false'})").limit(SHOWN)
-    return _violations("outside", evidence.places(beyond), "in the log, but never consumed")
-
-
 def _accounts(
-    held: DataFrame, consumed: Consumed, found: Evidence, unproven: frozenset[Place]
+    counts: Mapping[int, tuple[int, int]], consumed: Consumed, found: Evidence, unproven: frozenset[Place]
 ) -> tuple[Account, ...]:
-    counts = held.groupBy("_partition").agg(
-        F.count_if(F.col("_error").isNull()).alias("accepted"),
-        F.count_if(F.col("_error").isNotNull()).alias("rejected"),
-    )
-    in_log = {row._partition: (row.accepted, row.rejected) for row in counts.collect()}
     duplicates, markers, unknown = (
         Counter(partition for partition, _ in places)
         for places in (found.duplicates, found.markers, unproven)
     )
     return tuple(
-        Account(p, start, end, end - start, *in_log.get(p, (0, 0)), duplicates[p], markers[p], unknown[p])
+        Account(p, start, end, end - start, *counts.get(p, (0, 0)), duplicates[p], markers[p], unknown[p])
         for p, (start, end) in sorted(consumed.items())
     )
-
-
-def _requeued(spark: SparkSession, log: Log, rows: DataFrame) -> dict[str, int]:
-    back = rows.where(f"_partition = {INBOX_PARTITION}")
-    accepted = back.where("_error is null").count()
-    return {"sent": requeued(spark, log).count(), "accepted": accepted, "rejected": back.count() - accepted}

@@ -1,24 +1,28 @@
 """What became of the places that the log lacks, looked up where the records came from.
 
-A record there whose id the log holds is a duplicate; one whose id it does not hold is lost.
+A record there whose id the log holds is a duplicate; one whose id it does not hold is lost. Spark is asked only for
+records that are not written plainly, and for more of them than one process should read.
 """
 
-import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
-
-from braid.define.schema import quote
-from braid.log.table import Log
+from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Positions
-from speed_layer.ingest import records
-from speed_layer.ingest.parse import parse
-from speed_layer.ingest.topics import offsets
+from speed_layer.ingest.topics import SilentError, Span, offsets, records_at
+from speed_layer.ledger import files, held, plain
+from speed_layer.ledger.held import Consumed, Hole, Place
 
-Place = tuple[int, int]  # partition, offset
-Consumed = dict[int, tuple[int, int]]  # partition -> from (inclusive), to (exclusive)
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# Records that are looked up without Spark; a broker hands out some ten thousand a second to a client in Python.
+MOST = 200_000
+# Two holes that are nearer to each other are read in one go.
+NEAR = 1_000
 
 
 @dataclass(frozen=True)
@@ -28,90 +32,129 @@ class Evidence:
 
     duplicates: frozenset[Place]
     lost: frozenset[Place]
-    deleted: frozenset[Place]
-    markers: frozenset[Place]
+    deleted: frozenset[Place] = frozenset()
+    markers: frozenset[Place] = frozenset()
+
+    def __or__(self, other: "Evidence") -> "Evidence":
+        return Evidence(
+            self.duplicates | other.duplicates,
+            self.lost | other.lost,
+            self.deleted | other.deleted,
+            self.markers | other.markers,
+        )
 
 
-def places(rows: DataFrame) -> frozenset[Place]:
-    return _as_places(rows.select("_partition", "_offset").toPandas())
-
-
-def _as_places(found: Any) -> frozenset[Place]:
-    return frozenset(zip(found["_partition"].tolist(), found["_offset"].tolist(), strict=True))
-
-
-def missing(held: DataFrame, consumed: Consumed) -> DataFrame:
-    """The consumed offsets that the log lacks, one a row."""
-    fences = [(p, fence) for p, (start, end) in consumed.items() for fence in (start - 1, end)]
-    outer = held.sparkSession.createDataFrame(fences, "_partition bigint, _offset bigint")
-    present = held.select("_partition", "_offset").unionByName(outer)
-    before = F.lag("_offset").over(Window.partitionBy("_partition").orderBy("_offset"))
-    holes = present.withColumn("_before", before).where("_offset > _before + 1")
-    return holes.selectExpr("_partition", "explode(sequence(_before + 1, _offset - 1)) as _offset")
-
-
-def from_broker(log: Log, rows: DataFrame, lacking: DataFrame) -> Evidence:
+def from_broker(log: Log, database: "DuckDBPyConnection", holes: list[Hole]) -> Evidence:
     first, after = offsets(log.source, log.settings)
-    lacking = lacking.cache()
+    spans = to_read(holes, first, after)
+    if sum(end - start for runs in spans.values() for start, end in runs) > MOST:
+        return _ask_spark(log, holes)
+    lacking = frozenset((p, offset) for p, low, high in holes for offset in range(low, high + 1))
     try:
-        starts, ends = _span(lacking, first, after)
-        options = records.kafka_options(log.source, log.settings) | {
-            "startingOffsets": json.dumps({log.source.kafka_topic: starts}),
-            "endingOffsets": json.dumps({log.source.kafka_topic: ends}),
-            "failOnDataLoss": "false",
+        found = {
+            (record.partition, record.offset): (record.value, _moment(record.timestamp))
+            for record in records_at(log.source, log.settings, spans)
+            if (record.partition, record.offset) in lacking
         }
-        at_broker = records.from_kafka(rows.sparkSession.read.format("kafka").options(**options).load())
-        found = at_broker.join(lacking, on=["_partition", "_offset"], how="left_semi")
-        duplicates, lost = _by_identity(log, rows, found)
-        rest = places(lacking) - duplicates - lost
-    finally:
-        lacking.unpersist()
+    except SilentError:
+        return _ask_spark(log, holes)
+    judged, doubtful = judge(log, database, found)
+    rest = lacking - found.keys()
     deleted = frozenset(place for place in rest if place[1] < first.get(str(place[0]), 0))
-    return Evidence(duplicates, lost, deleted, rest - deleted)
+    told = judged | Evidence(frozenset(), frozenset(), deleted, rest - deleted)
+    return told | _ask_spark(log, [(p, offset, offset) for p, offset in doubtful]) if doubtful else told
 
 
-def from_files(log: Log, rows: DataFrame, held: DataFrame) -> tuple[Consumed, Evidence, int]:
+def from_files(log: Log, database: "DuckDBPyConnection") -> tuple[Consumed, Evidence, int]:
     """Files as they are now against the log: (consumed, evidence, lines of files that the log has never seen)."""
-    folder, pattern = records.folder_of(log.source)
-    files = held.sparkSession.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
-    lines = records.from_files(files, log.source)
-    lacking = lines.join(held.select("_partition", "_offset"), on=["_partition", "_offset"], how="left_anti")
-    duplicates, lost = _by_identity(log, rows, lacking)
-    in_log = _lines(held)
+    try:
+        in_log = {p: sum(both) for p, both in held.counts(database).items() if p != INBOX_PARTITION}
+        there = files.listed(log)
+        if in_log and there and not in_log.keys() & there.keys():
+            # None of them was ever read, or all of them lay elsewhere then.
+            return _ask_spark_of_files(log)
+        counted: dict[int, int] = {}
+        lacking = list(islice(held.lacking(database, files.places(there, counted)), MOST + 1))
+        if len(lacking) > MOST:
+            return _ask_spark_of_files(log)
+        now = datetime.now(UTC)
+        found = {place: (value, now) for place, value in files.lines_at(there, lacking)}
+    except plain.DoubtfulError:
+        return _ask_spark_of_files(log)
+    judged, doubtful = judge(log, database, found)
+    if doubtful:
+        return _ask_spark_of_files(log)
+    return close(in_log, counted, judged.duplicates, judged.lost)
+
+
+def close(
+    in_log: Mapping[int, int], lines: Mapping[int, int], duplicates: frozenset[Place], lost: frozenset[Place]
+) -> tuple[Consumed, Evidence, int]:
+    """What was consumed of which file, what was found, and how many lines wait to be read."""
     unread = frozenset(place for place in lost if place[0] not in in_log)
     # A file that was removed since can only be counted by what the log holds of it.
-    present = in_log | _lines(lines)
+    present = {**in_log, **lines}
     consumed = {p: (0, present[p]) for p in {*in_log, *(p for p, _ in duplicates)} - {p for p, _ in unread}}
-    return consumed, Evidence(duplicates, lost - unread, frozenset(), frozenset()), len(unread)
+    return consumed, Evidence(duplicates, lost - unread), len(unread)
 
 
-def _lines(rows: DataFrame) -> dict[int, int]:
-    return {row._partition: row["count"] for row in rows.groupBy("_partition").count().collect()}
-
-
-def _span(lacking: DataFrame, first: Positions, after: Positions) -> tuple[Positions, Positions]:
-    """The least that must be read of each partition to see what is missing: from, and up to."""
-    spans = lacking.groupBy("_partition").agg(F.min("_offset").alias("low"), F.max("_offset").alias("high"))
-    wanted = {str(row._partition): (row.low, row.high + 1) for row in spans.collect()}
-    starts = {p: min(max(wanted.get(p, (0, 0))[0], first[p]), after[p]) for p in first}
-    ends = {p: max(starts[p], min(wanted.get(p, (0, 0))[1], after[p])) for p in first}
-    return starts, ends
-
-
-def _by_identity(log: Log, rows: DataFrame, found: DataFrame) -> tuple[frozenset[Place], frozenset[Place]]:
-    """(duplicates, lost) among records that the log lacks: their ids are in it, or not."""
-    if log.source.event_id is None:
-        return frozenset(), places(found)
-    identity = quote(log.source.event_id)
-    parsed = parse(log.source, found).selectExpr("_partition", "_offset", "_error", f"{identity} as _id")
-    held = (
-        rows.where("_error is null")
-        .selectExpr(f"{identity} as _id")
-        .distinct()
-        .withColumn("_held", F.lit(True))
+def judge(
+    log: Log, database: "DuckDBPyConnection", found: Mapping[Place, tuple[bytes | None, datetime]]
+) -> tuple[Evidence, frozenset[Place]]:
+    """Duplicates and lost ones among records that the log lacks, and the places of which only Spark can say."""
+    source, identity = log.source, log.source.event_id
+    if identity is None or not found:
+        return Evidence(frozenset(), frozenset(found)), frozenset()
+    columns = plain.ruled(source)
+    if not {identity, *columns} <= set(database.sql("SELECT * FROM log LIMIT 0").columns):
+        return Evidence(frozenset(), frozenset()), frozenset(found)
+    known: dict[Place, tuple[Any, tuple[Any, ...]]] = {}
+    for place, (value, arrival) in found.items():
+        try:
+            event = plain.read(source, value or b"", arrival)
+        except plain.DoubtfulError:
+            continue
+        known[place] = event[identity], tuple(map(held.hashable, (event[name] for name in columns)))
+    twins = held.accepted_twins(
+        database, identity, columns, [one for one, _ in known.values() if one is not None]
     )
-    judged = parsed.join(held, on="_id", how="left").withColumn(
-        "twin", F.expr("_error is null and _held is not null")
-    )
-    rows_found = judged.select("_partition", "_offset", "twin").toPandas()
-    return _as_places(rows_found[rows_found["twin"]]), _as_places(rows_found[~rows_found["twin"]])
+    duplicates, lost = set(), set()
+    for place, (one, values) in known.items():
+        if one is None or one not in twins:
+            lost.add(place)
+        elif values in twins[one]:
+            duplicates.add(place)
+    doubtful = found.keys() - duplicates - lost
+    return Evidence(frozenset(duplicates), frozenset(lost)), frozenset(doubtful)
+
+
+def to_read(holes: Iterable[Hole], first: Positions, after: Positions) -> dict[int, list[Span]]:
+    """Partition -> the spans of it to read, in order, as far as the broker has them; near ones are one."""
+    spans: dict[int, list[Span]] = {}
+    for partition, low, high in sorted(holes):
+        if str(partition) not in first:
+            continue
+        start, end = max(low, first[str(partition)]), min(high + 1, after[str(partition)])
+        if start >= end:
+            continue
+        runs = spans.setdefault(partition, [])
+        if runs and start - runs[-1][1] < NEAR:
+            start = runs.pop()[0]
+        runs.append((start, end))
+    return spans
+
+
+def _ask_spark(log: Log, holes: list[Hole]) -> Evidence:
+    from speed_layer.ledger import by_spark
+
+    return by_spark.from_broker(log, holes)
+
+
+def _ask_spark_of_files(log: Log) -> tuple[Consumed, Evidence, int]:
+    from speed_layer.ledger import by_spark
+
+    return by_spark.from_files(log)
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

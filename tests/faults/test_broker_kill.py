@@ -86,7 +86,7 @@ def test_a_broker_of_three_dies_under_load_and_no_number_changes(
     assert brokers.start(cluster).answers
     assert engine.stop() == 0, engine.said
     stream(stage.spark, stage.views, stage.settings, sources=[stage.source], only=True, once=True)
-    books = take_stock(stage.spark, stage.log)
+    books = take_stock(stage.log)
     assert books.balanced, books
     assert books.waiting == 0
     assert stage.accepted_ids() == sorted(true_ids(tmp_path / "first") + true_ids(tmp_path / "second"))

@@ -132,7 +132,7 @@ def test_the_whole_flow_gives_the_tables_that_one_machine_gives(
     for name, expected in here_tables.items():
         assert sum(expected.values()) > 0, name
         assert there_tables[name] == expected, name
-    assert take_stock(stage.spark, there.log).balanced
+    assert take_stock(there.log).balanced
     assert there.accepted_ids() == true_ids(tmp_path / "truth")
 
 
@@ -154,7 +154,7 @@ def test_executors_and_a_worker_that_are_killed_under_a_stream_change_no_number(
     sending.stop()
     assert engine.stop() == 0, engine.said
     do(there, "stream", "--ingest", "--once")
-    books = take_stock(stage.spark, stage.log)
+    books = take_stock(stage.log)
     assert books.balanced, books
     assert books.waiting == 0
     assert stage.accepted_ids() == true_ids(tmp_path / "truth")
@@ -191,7 +191,7 @@ def test_an_executor_that_is_killed_in_a_recompute_changes_no_number(
     do(there, "batch", "compare", "--day", DAY)
     for view in stage.views:
         assert states_of(stage, view) == recomputed(stage.spark, view, stage.settings), view.name
-    assert take_stock(stage.spark, stage.log).balanced
+    assert take_stock(stage.log).balanced
 
 
 def recompute_and_kill(stage: Stage, base: Path, victim: Callable[[], psutil.Process]) -> None:

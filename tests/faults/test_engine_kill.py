@@ -66,7 +66,7 @@ def test_twenty_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     assert sending.stop() == INTERRUPTED
     assert_was_at_work(stage)
     finish(stage)
-    books = take_stock(stage.spark, stage.log)
+    books = take_stock(stage.log)
     assert books.balanced, books
     assert books.waiting == 0
     assert stage.accepted_ids() == true_ids(tmp_path / "truth")

@@ -123,7 +123,7 @@ def test_ten_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     settings = Settings(home=str(home), kafka_bootstrap=broker.bootstrap, spark_master="local[2]")
     log = Log(replace(requests, kafka_topic=name), settings)
     ingest(spark, [log.source], settings, once=True)
-    books = take_stock(spark, log)
+    books = take_stock(log)
     assert books.balanced, books
     assert accepted_ids(spark, log) == sorted(true_ids)
 
@@ -163,7 +163,7 @@ def test_a_broker_that_is_restarted_under_load_loses_nothing(
         until(lambda: accepted_count(spark, log) == len(true_ids))
         stop.set()
         ingesting.join()
-        books = take_stock(spark, log)
+        books = take_stock(log)
     finally:
         stop.set()
         embedded.stop(node)

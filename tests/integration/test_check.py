@@ -16,6 +16,7 @@ from braid.check.definitions import (
     check_view,
 )
 from braid.define.loading import collect, load_definitions
+from braid.errors import BraidError
 from braid.log.events import log_schema, read_lookup, view_events
 
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint, tags array<string>"
@@ -286,7 +287,19 @@ class TestCommands:
         assert json.loads(answer.out) == {
             "ok": True, "sources": ["requests"], "views": ["page_traffic", "visits", "daily_pages"], "problems": [],
         }  # fmt: skip
-        assert "sources: 1, views: 3, problems: 0" in braid("check").out
+        at_once, _, last = braid("check").out.strip().splitlines()
+        assert at_once.startswith("loaded; sources: 1, views: 3")
+        assert last == "checked; sources: 1, views: 3, problems: 0"
+
+    def test_check_says_what_needs_no_spark_before_it_asks_for_one(
+        self, braid: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def no_spark(*_: Any) -> None:
+            raise BraidError("there is no Java here")
+
+        monkeypatch.setattr("braid.runtime.spark.spark_session", no_spark)
+        answer = braid("check")
+        assert (answer.code, "loaded; sources: 1" in answer.out, "no Java" in answer.err) == (2, True, True)
 
     def test_check_prints_each_problem_and_exits_with_1(
         self, braid: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -318,7 +331,7 @@ class TestCommands:
         assert "page_traffic" in braid("views").out
 
     def test_show_explains_a_view(self, braid: Callable[..., Any]) -> None:
-        shown = json.loads(braid("show", "page_traffic", "--json").out)
+        shown = json.loads(braid("show", "page_traffic", "--plan", "--json").out)
         assert shown["keys"] == [{"key": "url", "type": "string"}]
         assert shown["window"]["pane"] == "1 minute"
         assert shown["window"]["panes_per_window"] == 5
@@ -335,8 +348,26 @@ class TestCommands:
         assert "Aggregate" in shown["plan"]
         assert "status" in shown["plan"]
         for name in ("visits", "daily_pages"):
-            answer = braid("show", name)
+            answer = braid("show", name, "--plan")
             assert (answer.code, "Aggregate" in answer.out) == (0, True)
+
+    def test_show_says_the_same_with_spark_and_without(self, braid: Callable[..., Any]) -> None:
+        for name in ("page_traffic", "visits"):
+            with_plan = json.loads(braid("show", name, "--plan", "--json").out)
+            with_plan.pop("plan")
+            assert json.loads(braid("show", name, "--json").out) == with_plan
+        types = {
+            row["column"]: row["type"]
+            for row in json.loads(braid("show", "daily_pages", "--json").out)["table"]
+        }
+        # Derived, and not deployed: only Spark knows it.
+        assert types == {
+            "day": "date",
+            "pane": "timestamp",
+            "path": None,
+            "count": "bigint",
+            "hll_host": "binary",
+        }
 
     def test_show_of_an_unknown_view_names_the_one_that_was_meant(self, braid: Callable[..., Any]) -> None:
         answer = braid("show", "page_trafic")
@@ -346,7 +377,7 @@ class TestCommands:
         self, braid: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self._define(tmp_path, monkeypatch, "where='nothing(host)'")
-        answer = braid("show", "v")
+        answer = braid("show", "v", "--plan")
         assert (answer.code, "does not compile" in answer.err, "`braid check`" in answer.err) == (
             2,
             True,

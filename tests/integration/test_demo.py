@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from braid.cli.demo.story import page_days
+from braid.cli.demo.sent import page_days
 
 BRAID = str(Path(sys.executable).with_name("braid"))
 
@@ -24,7 +24,7 @@ def test_every_number_of_the_demo_is_true_and_nobody_is_left_behind(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["ok"] is True
-    assert len(found["checks"]) >= 13
+    assert len(found["checks"]) >= 17
     assert "<svg" in (tmp_path / "home" / "demo" / "accuracy.html").read_text()
     left = [
         process

@@ -87,7 +87,7 @@ def test_duplicates_are_dropped_and_counted_but_never_records_without_an_id(
     run(spark, log)
     send(broker.bootstrap, topic, [event("b"), event("c", status=9), event("c")])
     run(spark, log)
-    books = take_stock(spark, log)
+    books = take_stock(log)
     assert books.balanced
     assert books.duplicates_counted == sum(account.duplicates for account in books.accounts) == 2
     accepted = rows(spark, log).where("_error is null")
@@ -136,7 +136,7 @@ def test_epochs_never_decrease_when_the_clock_jumps_back(spark: Any, log: Log, b
     epochs = [commit.epoch for _, commit in commits(log.table)][::-1]
     assert epochs == sorted(epochs)
     assert rows(spark, log).count() == 15
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_when_ingest_stops_its_last_epoch_is_closed(spark: Any, log: Log, broker: Broker) -> None:
@@ -235,7 +235,7 @@ def test_maintenance_while_ingest_runs_loses_nothing(spark: Any, log: Log, broke
     finally:
         stop.set()
         worker.join()
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_an_unknown_topic_is_named_with_the_ones_that_exist(spark: Any, log: Log) -> None:

@@ -82,7 +82,7 @@ def test_files_are_read_once_as_they_arrive(spark: Any, log: Log, drop: Path) ->
     assert titles(spark, log) == {"1": "engineer", "2": "artist, free", "3": "cook", "4": "without a header"}
     reasons = [row._error for row in table(spark, log).where("_error is not null").collect()]
     assert reasons == ["unparsable: not one line of 3 CSV fields"]
-    books = take_stock(spark, log)
+    books = take_stock(log)
     assert books.balanced, books
     assert sum(account.duplicates for account in books.accounts) == 1
     assert sum(account.consumed for account in books.accounts) == 6
@@ -95,7 +95,7 @@ def test_a_header_in_another_order_puts_the_whole_file_into_quarantine(
     run(spark, log)
     reasons = {row._error for row in table(spark, log).collect()}
     assert reasons == {"unparsable: the header of its file is not id,time,title"}
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_json_lines_are_read_too(spark: Any, log: Log, drop: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_new_checkpoint_reads_only_the_files_that_the_log_lacks(spark: Any, lo
     recover(spark, log)
     run(spark, log)
     assert table(spark, log).count() == 3
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_a_folder_that_is_not_there_is_named(spark: Any, log: Log) -> None:

@@ -38,7 +38,7 @@ def test_a_batch_that_was_committed_before_a_crash_is_not_appended_again(
     run(spark, log)
     run(spark, log)
     assert len(ids(spark, log)) == len(set(ids(spark, log))) == 41
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
@@ -55,7 +55,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
     run(spark, log)
     run(spark, log)
     assert ids(spark, log) == sorted([*map(str, range(10)), "new"])
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 @pytest.mark.parametrize("file", ["offsets/*", "metadata", "commits/*"])
@@ -76,7 +76,7 @@ def test_a_damaged_checkpoint_is_refused_and_can_be_mended(
     recover(spark, log)
     run(spark, log)
     assert ids(spark, log) == ["a", "b"]
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_a_checkpoint_from_an_old_backup_is_refused(spark: Any, log: Log, broker: Broker) -> None:
@@ -118,7 +118,7 @@ def test_a_recovery_does_not_accept_requeued_records_again(spark: Any, log: Log,
     recover(spark, mended)
     send(broker.bootstrap, topic, [event("c", status=650)])
     run(spark, mended)
-    books = take_stock(spark, mended)
+    books = take_stock(mended)
     assert books.balanced, books
     assert books.requeued == {"sent": 1, "accepted": 1, "rejected": 0}
     assert ids(spark, mended) == ["a", "b", "c"]

@@ -260,7 +260,7 @@ def test_a_source_at_rest_goes_on_after_its_commits_were_cleaned_up(
     assert newest_commit(log.table) == before
     ingested(spark, log, broker, ["c"])
     assert ids(spark, log) == ["a", "b", "c"]
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_a_source_that_does_not_say_how_far_it_was_read_is_recovered_from_its_rows(

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from braid.log.rejected import describe
 from braid.log.table import Log
 from infra.broker import Broker
-from speed_layer.ingest.quarantine import describe, requeue
+from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, rows, run
 from tests.kafka import send
@@ -19,14 +20,14 @@ def test_the_ledger_finds_rows_that_vanished_and_rows_that_came_twice(
     place = rows(spark, log).where("_partition = 0").orderBy("_offset").first()
     spark.sql(f"alter table delta.`{log.table}` set tblproperties ('delta.appendOnly' = 'false')")
     spark.sql(f"delete from delta.`{log.table}` where _partition = 0 and _offset = {place._offset}")
-    lost = take_stock(spark, log)
+    lost = take_stock(log)
     assert not lost.balanced
     assert [(v.kind, v.partition, v.first, v.last) for v in lost.violations] == [
         ("lost", 0, place._offset, place._offset)
     ]
     row = rows(spark, log).where("_partition = 1").limit(1)
     row.write.format("delta").mode("append").save(log.table)
-    assert "repeated" in {violation.kind for violation in take_stock(spark, log).violations}
+    assert "repeated" in {violation.kind for violation in take_stock(log).violations}
 
 
 def test_what_retention_deleted_before_it_was_read_is_reported_as_a_gap(
@@ -42,7 +43,7 @@ def test_what_retention_deleted_before_it_was_read_is_reported_as_a_gap(
     admin.delete_records({TopicPartition(topic, 0): 5})
     admin.close()
     run(spark, log)
-    books = take_stock(spark, log)
+    books = take_stock(log)
     assert not books.balanced
     assert {(v.kind, v.partition, v.last) for v in books.violations} == {("gap", 0, 4)}
 
@@ -58,7 +59,7 @@ def test_duplicates_that_kafka_has_deleted_since_are_proved_by_the_engines_count
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.delete_records({TopicPartition(topic, 0): -1, TopicPartition(topic, 1): -1})
     admin.close()
-    books = take_stock(spark, log)
+    books = take_stock(log)
     assert books.balanced
     assert sum(account.duplicates for account in books.accounts) == 30
 
@@ -69,7 +70,7 @@ def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
     topic = str(log.source.kafka_topic)
     send(broker.bootstrap, topic, [event("a", status=650), event("b", status=650), event("c"), b"bad"])
     run(spark, log)
-    assert {r["reason"]: r["records"] for r in describe(spark, log)} == {
+    assert {r["reason"]: r["records"] for r in describe(log)} == {
         "broken rule: status is an HTTP code": 2,
         "unparsable: not one JSON object": 1,
     }
@@ -79,10 +80,10 @@ def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
     run(spark, mended)
     run(spark, mended)
     assert ids(spark, mended) == ["a", "b", "c"]
-    books = take_stock(spark, mended)
+    books = take_stock(mended)
     assert books.balanced
     assert books.requeued == {"sent": 2, "accepted": 2, "rejected": 0}
-    assert [r["reason"] for r in describe(spark, mended)] == ["unparsable: not one JSON object"]
+    assert [r["reason"] for r in describe(mended)] == ["unparsable: not one JSON object"]
 
 
 def test_a_record_that_fails_again_can_be_requeued_again(spark: Any, log: Log, broker: Broker) -> None:

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from rich.markup import escape
+from rich.status import Status
 
 from braid.cli.output import errors
 from braid.errors import CheckFailed
@@ -40,16 +44,20 @@ class DemoPlatform:
 
     def run(self, *arguments: str) -> str:
         """What a command prints; one that fails ends the demo with what it said."""
-        done = subprocess.run(
-            [BRAID, *arguments], env=self.environment, capture_output=True, text=True, check=False
-        )
+        command = f"braid {' '.join(arguments)}"
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            with subprocess.Popen(
+                [BRAID, *arguments], env=self.environment, stdout=out, stderr=err
+            ) as running:
+                started = time.monotonic()
+                while not _ended(running):
+                    waiting_for(f"`{command}` to end", f"{time.monotonic() - started:.0f} s")
+            printed, said = (file.read() for file in (out, err) if file.seek(0) == 0)
         with self._log() as log:
-            log.write(f"$ braid {' '.join(arguments)}\n{done.stderr}\n".encode())
-        if done.returncode != 0:
-            raise CheckFailed(
-                f"`braid {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}"
-            )
-        return done.stdout
+            log.write(f"$ {command}\n{said}\n".encode())
+        if running.returncode != 0:
+            raise CheckFailed(f"`{command}` ended with {running.returncode}: {said.strip()}")
+        return printed
 
     def get(self, path: str, **parameters: str | int) -> Any:
         """What the API answers; None while it does not."""
@@ -60,13 +68,20 @@ class DemoPlatform:
         except OSError:
             return None
 
-    def wait(self, condition: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
-        """Until it is so. What takes that long will not come any more."""
+    def wait(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        seconds: float = 240.0,
+        numbers: Callable[[], str] = str,
+    ) -> None:
+        """Until it is so; meanwhile `numbers` say how far it is. What takes that long will not come any more."""
         deadline = time.monotonic() + seconds
         while not condition():
+            waiting_for(what, numbers())
             if time.monotonic() > deadline:
                 raise CheckFailed(
-                    f"waited {seconds:.0f} s in vain until {what}: {self.home}/demo.log says more."
+                    f"waited {seconds:.0f} s in vain for {what}: {self.home}/demo.log says more."
                 )
             time.sleep(0.2)
 
@@ -97,8 +112,10 @@ def playing(platform: DemoPlatform) -> Iterator[None]:
     process = platform.start("up")
     try:
         with step("starting Kafka, ingest, streams, serving, and Airflow beside them"):
-            platform.wait(lambda: _is_up(platform, process), "the platform runs")
-            platform.wait(lambda: airflow.poll() is not None, "Airflow runs")
+            platform.wait(
+                lambda: _is_up(platform, process), "the platform to run", numbers=lambda: _running(platform)
+            )
+            platform.wait(lambda: airflow.poll() is not None, "Airflow to run", numbers=_seconds())
             if airflow.returncode != 0:
                 raise CheckFailed(f"Airflow did not start: {platform.home}/demo.log says why.")
         yield
@@ -122,12 +139,61 @@ def _is_up(platform: DemoPlatform, process: "subprocess.Popen[bytes]") -> bool:
     return any(query["kind"] == "ingest" and query["state"] != "stopped" for query in queries)
 
 
+def _running(platform: DemoPlatform) -> str:
+    status = platform.get("/status") or {}
+    queries = [query for process in status.get("processes", []) for query in process["queries"]]
+    return f"{len(queries)} queries run" if status else "serving does not answer yet"
+
+
+def _seconds() -> Callable[[], str]:
+    started = time.monotonic()
+    return lambda: f"{time.monotonic() - started:.0f} s"
+
+
+def _ended(process: "subprocess.Popen[Any]") -> bool:
+    try:
+        process.wait(0.2)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+@dataclass
+class _Said:
+    """The step that is played, the line that tells of it, and what was said last where nobody looks at a terminal."""
+
+    what: str
+    line: Status
+    at: float
+    words: str = ""
+
+
+_steps: list[_Said] = []
+# Seconds between two lines in a file; a terminal's line is renewed at once.
+BETWEEN_LINES = 5.0
+
+
+def waiting_for(what: str, numbers: str) -> None:
+    """Says what the step waits for, with numbers that move."""
+    if not _steps:
+        return
+    said, words = _steps[-1], f"waiting for {what}{f' ({numbers})' if numbers else ''}"
+    said.line.update(f"{said.what}: {escape(words)} ...")
+    if not errors.is_terminal and words != said.words and time.monotonic() - said.at > BETWEEN_LINES:
+        errors.print(f"    {words}", highlight=False, markup=False, soft_wrap=True)
+        said.at, said.words = time.monotonic(), words
+
+
 @contextmanager
 def step(what: str) -> Iterator[None]:
     """Says what is being done while it is done, and how long it took."""
     started = time.monotonic()
-    with errors.status(f"{what} ..."):
-        yield
+    with errors.status(f"{what} ...") as line:
+        _steps.append(_Said(what, line, started))
+        try:
+            yield
+        finally:
+            _steps.pop()
     errors.print(f"  {what}: {time.monotonic() - started:.1f} s", highlight=False)
 
 

@@ -5,7 +5,6 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import quote
 
 from braid.cli.demo.gallery import check_table
 from braid.cli.demo.own_platform import DemoPlatform, make_platform, playing, step
+from braid.cli.demo.sent import VIEW, PageDays, lateness_checks, page_days, pages_check, true_arrivals
 from braid.cli.output import console, errors, failed, print_json, say
 from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
@@ -20,12 +20,21 @@ from examples.stage.checks import TruthCheck, equal
 from infra.airflow.api import Api
 from infra.airflow.files import LocalAirflow
 
-VIEW, SOURCE, DAG = "page_traffic", "requests", "daily_batch"
+SOURCE, DAG = "requests", "daily_batch"
 FIRST, LAST, LATE_DAY = "2024-03-08", "2024-03-10", "2024-03-09"
-MESS = ("--late", "0.2", "--duplicates", "0.05", "--malformed", "0.03", "--out-of-order", "0.1")
-LATE_EVENTS = 500
-
-PageDays = dict[tuple[str, str], tuple[int, int | None]]
+MESS = (
+    "--late",
+    "0.2",
+    "--duplicates",
+    "0.05",
+    "--malformed",
+    "0.03",
+    "--out-of-order",
+    "0.1",
+    "--arrived-after",
+    "0s",
+)
+LATE_EVENTS, LATER = 500, "3 days"
 
 
 def play_story(events: int, as_json: bool) -> None:
@@ -66,14 +75,22 @@ def _live(platform: DemoPlatform, events: int) -> list[TruthCheck]:
         truth = _send(platform, "truth.json", "--events", str(events), "--days", "3", "--start", FIRST, *MESS)
     want = page_days([truth])
     with step("streaming them into live numbers"):
-        platform.wait(lambda: served(platform) == want, "the streams serve what was sent")
-        platform.wait(lambda: _books(platform).get("balanced") is not None, "the books are closed")
+        platform.wait(
+            lambda: served(platform) == want,
+            "the streams to serve what was sent",
+            numbers=lambda: _how_many(platform, want),
+        )
+        platform.wait(
+            lambda: _books(platform).get("balanced") is not None,
+            "the books to be closed",
+            numbers=lambda: f"{_books(platform).get('rows', 0):,} rows in the log",
+        )
     books = _books(platform)
     reasons: Counter[str] = Counter()
     for entry in books["quarantine"]:
         reasons[entry["reason"].partition(":")[0]] += entry["events"]
     return [
-        _pages("live: hits and bytes of each page and day", served(platform), want),
+        pages_check("live: hits and bytes of each page and day", served(platform), want),
         equal("consumed by ingest", books["consumed"], truth["sent"]),
         equal("accepted", books["accepted"], truth["accepted"]),
         equal("rejected, by reason", dict(reasons), truth["rejected_by_reason"]),
@@ -87,7 +104,7 @@ def _backfill(platform: DemoPlatform, _: int) -> list[TruthCheck]:
     with step(f"backfilling {FIRST} to {LAST} with Airflow, {api.airflow.address}"):
         api.unpause(DAG)
         # A DAG that may run begins with yesterday, of which this story knows nothing.
-        platform.wait(lambda: bool(_runs(api, "scheduled")), "Airflow has made its first run")
+        platform.wait(lambda: bool(_runs(api, "scheduled")), "Airflow to make its first run")
         for run in _runs(api, "scheduled"):
             api.ask("PATCH", f"/dags/{DAG}/dagRuns/{quote(run)}", {"state": "success"})
         bounds = {"from_date": f"{FIRST}T00:00:00Z", "to_date": f"{LAST}T00:00:00Z"}
@@ -97,15 +114,19 @@ def _backfill(platform: DemoPlatform, _: int) -> list[TruthCheck]:
             runs = _runs(api, "backfill")
             return len(runs) == 3 and set(runs.values()) <= {"success", "failed"}
 
-        platform.wait(over, "the days are computed", 900)
+        def days() -> str:
+            states = Counter(_runs(api, "backfill").values())
+            return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
+
+        platform.wait(over, "the days to be computed", 900, days)
     states = Counter(_runs(api, "backfill").values())
     platform.wait(
-        lambda: _base_share(platform, FIRST, "2024-03-11") == 1.0, "serving has the published days", 60
+        lambda: _base_share(platform, FIRST, "2024-03-11") == 1.0, "serving to have the published days", 60
     )
     return [
         equal("days that Airflow computed", dict(states), {"success": 3}),
         equal("share of them in the base", _base_share(platform, FIRST, "2024-03-11"), 1.0),
-        _pages("after the backfill: the same numbers", served(platform), page_days(_truths(platform))),
+        pages_check("after the backfill: the same numbers", served(platform), page_days(_truths(platform))),
     ]
 
 
@@ -122,17 +143,23 @@ def _restate(platform: DemoPlatform, _: int) -> list[TruthCheck]:
             LATE_DAY,
             "--seed",
             "2",
+            "--arrived-after",
+            LATER,
         )
         want = page_days(_truths(platform))
-        platform.wait(lambda: served(platform) == want, "they are served")
-        platform.wait(lambda: _states(platform).get(LATE_DAY) == "stale", "the day is known to be stale", 60)
+        platform.wait(
+            lambda: served(platform) == want,
+            "them to be served",
+            numbers=lambda: _how_many(platform, want),
+        )
+        platform.wait(lambda: _states(platform).get(LATE_DAY) == "stale", "the day to be known as stale", 60)
         before = served(platform)
     with step("restating the day"):
         platform.run("batch", "run", "--stale")
-        platform.wait(lambda: _states(platform).get(LATE_DAY) == "up to date", "the day is up to date", 60)
+        platform.wait(lambda: _states(platform).get(LATE_DAY) == "up to date", "the day to be up to date", 60)
     return [
-        _pages("late events count before the restatement", before, want),
-        _pages("and after it, once", served(platform), want),
+        pages_check("late events count before the restatement", before, want),
+        pages_check("and after it, once", served(platform), want),
     ]
 
 
@@ -151,6 +178,7 @@ def _report(platform: DemoPlatform, _: int) -> list[TruthCheck]:
     return [
         equal("differences that nothing explains", sum(c["unexplained"] for c in found["comparisons"]), 0),
         equal("the report is written", report.is_file(), True),
+        *lateness_checks(found, true_arrivals(*_truths(platform))),
     ]
 
 
@@ -158,16 +186,6 @@ def served(platform: DemoPlatform) -> PageDays:
     """(day, page) -> (hits, bytes), as the API answers now."""
     answer = platform.get(f"/views/{VIEW}", grain="1 day", limit=100_000) or {"rows": []}
     return {(row["window_start"][:10], row["url"]): (row["hits"], row["bytes"]) for row in answer["rows"]}
-
-
-def page_days(truths: Iterable[dict[str, Any]]) -> PageDays:
-    """The same, as the generator's own records say."""
-    found: PageDays = {}
-    for row in (row for truth in truths for row in truth[VIEW]):
-        hits, size = found.get((row["day"], row["url"]), (0, None))
-        sizes = [each for each in (size, row["bytes"]) if each is not None]
-        found[row["day"], row["url"]] = hits + row["hits"], sum(sizes) if sizes else None
-    return found
 
 
 def _send(platform: DemoPlatform, name: str, *options: str) -> dict[str, Any]:
@@ -178,6 +196,11 @@ def _send(platform: DemoPlatform, name: str, *options: str) -> dict[str, Any]:
 
 def _truths(platform: DemoPlatform) -> list[dict[str, Any]]:
     return [_read(file) for name in ("truth.json", "late.json") if (file := platform.home / name).exists()]
+
+
+def _how_many(platform: DemoPlatform, want: PageDays) -> str:
+    hits = (sum(one for one, _ in numbers.values()) for numbers in (served(platform), want))
+    return "{:,} of {:,} hits are served".format(*hits)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -202,13 +225,3 @@ def _states(platform: DemoPlatform) -> dict[str, str]:
 def _runs(api: Any, kind: str) -> dict[str, str]:
     runs = api.ask("GET", f"/dags/{DAG}/dagRuns?limit=100")["dag_runs"]
     return {run["dag_run_id"]: run["state"] for run in runs if run["run_type"] == kind}
-
-
-def _pages(name: str, found: PageDays, expected: PageDays) -> TruthCheck:
-    equal = sum(found.get(key) == numbers for key, numbers in expected.items())
-    return TruthCheck(
-        name,
-        found == expected,
-        f"{equal:,} of {len(found):,} page-days equal",
-        f"{len(expected):,} page-days",
-    )

@@ -34,24 +34,31 @@ def register(app: typer.Typer) -> None:
     app.add_typer(quarantine, name="quarantine")
 
 
-def opened(name: str) -> "tuple[SparkSession, Log]":
-    """The log of a source, with the session to read it."""
+def log_of(name: str) -> "Log":
+    """The log of a source."""
     from braid.log.table import Log
-    from braid.runtime.spark import spark_session
 
     settings = current_settings()
     (source,) = sources_of(settings, [name])
-    return spark_session(settings), Log(source, settings)
+    return Log(source, settings)
+
+
+def opened(name: str) -> "tuple[SparkSession, Log]":
+    """The log of a source, with the session to read it."""
+    from braid.runtime.spark import spark_session
+
+    log = log_of(name)
+    return spark_session(log.settings), log
 
 
 def log(name: SourceName, json: Json = False) -> None:
     """Show what the log holds: days, rows, epochs, the last closed one, and the lag behind the broker."""
-    from braid.log.contents import describe
+    from braid.log.database import describe
     from braid.tables.commits import newest_commit
     from speed_layer.ledger.balance import lag
 
-    spark, place = opened(name)
-    report = describe(spark, place)
+    place = log_of(name)
+    report = describe(place)
     if place.source.kafka_topic:
         report["lag"] = lag(place, newest_commit(place.table))
     if json:
@@ -73,7 +80,7 @@ def ledger(name: SourceName, json: Json = False) -> None:
     """
     from speed_layer.ledger.balance import take_stock
 
-    books = take_stock(*opened(name))
+    books = take_stock(log_of(name))
     if json:
         print_json(books.as_dict())
     else:
@@ -94,9 +101,9 @@ def show(
     examples: Annotated[int, typer.Option(min=0, max=100, help="How many records of each reason.")] = 3,
 ) -> None:
     """Count the rejected records by reason, with examples."""
-    from speed_layer.ingest.quarantine import describe
+    from braid.log.rejected import describe
 
-    reasons = describe(*opened(name), examples=examples)
+    reasons = describe(log_of(name), examples=examples)
     if json:
         print_json(reasons)
         return

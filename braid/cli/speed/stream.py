@@ -183,15 +183,8 @@ def maintain(
 
     Example: `braid maintain --every 12h`
     """
-    from braid.deploy.store import deployments
-    from braid.log.contents import exists
-    from braid.log.table import Log
-    from braid.runtime.spark import spark_session
-    from braid.tables.commits import newest_commit, newest_tail_commit
     from braid.tables.maintenance import compact, done_within, is_young, remember, vacuum
     from braid.tables.maintenance import maintain as run
-    from braid.tables.view_tables import ViewTables
-    from speed_layer.recovery import keep_word
 
     settings = current_settings()
     sources = sources_of(settings, names)
@@ -200,6 +193,14 @@ def maintain(
         say = f"maintained at {recent:%Y-%m-%d %H:%M:%S} UTC, which is not {every} ago: nothing to do."
         print_json([]) if json else console.print(say, highlight=False)
         return
+    from braid.deploy.store import deployments
+    from braid.log.contents import exists
+    from braid.log.table import Log
+    from braid.runtime.spark import spark_session
+    from braid.tables.commits import newest_commit, newest_tail_commit
+    from braid.tables.view_tables import ViewTables
+    from speed_layer.recovery import keep_word
+
     spark = spark_session(settings)
     logs = [Log(source, settings) for source in sources]
     tables = [log.table for log in logs if exists(spark, log)]

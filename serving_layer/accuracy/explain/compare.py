@@ -56,6 +56,7 @@ def compare(
 ) -> Report:
     """`today` is the definition as it is written now, `version` the one that is served."""
     _require_arrival(version.view, asked.arrival)
+    arrival = asked.arrival or _own_arrival(version.view, today)
     known = days_to_compare(settings, version, asked.cut, asked.first, asked.last)
     log = Log(version.view.source, settings)
     comparisons = [_compared(spark, settings, today, known, "served")]
@@ -64,14 +65,14 @@ def compare(
         comparisons.append(_compared(spark, settings, today, alone, "stream alone"))
     brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
     with (
-        narrow_rows(spark, known, log, asked.arrival) as rows,
-        event_times(version.view, rows, known.span, settings.epoch, asked.arrival, brought) as timed,
+        narrow_rows(spark, known, log, arrival) as rows,
+        event_times(version.view, rows, known.span, settings.epoch, arrival, brought) as timed,
     ):
         curves, late = completeness(timed), lateness(timed, version.view.patience)
         others = what_if(timed)
     return Report(
         version.view.name, version.number, datetime.now(UTC), known.newest_cut, tuple(comparisons), curves, late,
-        others, _outcome(comparisons[0]), log_counts(spark, log, known), _notes(known, today), today.accuracy,
+        others, _outcome(comparisons[0]), log_counts(log, known), _notes(known, today), today.accuracy,
     )  # fmt: skip
 
 
@@ -135,6 +136,12 @@ def _notes(known: ComparedDays, today: View) -> tuple[str, ...]:
             "`braid plan` shows what would change."
         )
     return tuple(notes)
+
+
+def _own_arrival(view: View, today: View) -> str | None:
+    """The column that the source itself names, if the version that is served knows it."""
+    column = today.source.arrival
+    return column if column in view.source.columns else None
 
 
 def _require_arrival(view: View, column: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from braid.errors import BraidError
 from braid.log.contents import read
+from braid.log.database import opened
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.spark import timestamp
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back
 from braid.tables.delta_rs import Pinned, open_table, pin
@@ -74,27 +74,27 @@ def _events_with_places(spark: SparkSession, known: ComparedDays, log: Log, arri
     )
 
 
-def log_counts(spark: SparkSession, log: Log, known: ComparedDays) -> LogCounts:
+def log_counts(log: Log, known: ComparedDays) -> LogCounts:
     """Of the whole log up to the cut: a rejected record has no day of its own."""
-    upto = read(spark, log).where(f"_epoch <= {timestamp(known.newest_cut)}")
-    reasons: Mapping[str | None, int] = {
-        row.reason: row["count"]
-        for row in upto.groupBy(F.substring_index("_error", ":", 1).alias("reason")).count().collect()
-    }
+    event_id = log.source.event_id
+    identity = "NULL" if event_id is None else '"' + event_id.replace('"', '""') + '"'
+    upto = f"FROM log WHERE _epoch <= TIMESTAMPTZ '{known.newest_cut.isoformat()}'"
+    with opened(log) as database:
+        reasons = dict(
+            database.sql(
+                f"SELECT split_part(_error, ':', 1) AS reason, count(*) {upto} GROUP BY 1"
+            ).fetchall()
+        )
+        # Alone: to know the ids apart takes memory, and what does not fit goes to disk.
+        ids, without = database.sql(f"""
+            SELECT count(*), coalesce(sum(n) FILTER (id IS NULL), 0)::BIGINT - count(*) FILTER (id IS NULL)
+            FROM (SELECT day, {identity} AS id, count(*) AS n {upto} AND _error IS NULL GROUP BY ALL)
+        """).fetchall()[0]  # fmt: skip
     newest = newest_commit(log.table)
     rejected = {reason: number for reason, number in sorted(reasons.items(), key=str) if reason is not None}
     accepted = reasons.get(None, 0)
-    distinct = accepted
-    if log.source.event_id is not None:
-        identity = F.col(f"`{log.source.event_id}`")
-        per_id = upto.where("_error is null").agg(
-            F.count_if(identity.isNull()).alias("without"), F.count_distinct("day", identity).alias("ids")
-        ).first()  # fmt: skip
-        assert per_id is not None
-        distinct = per_id.without + per_id.ids
-    return LogCounts(
-        accepted, sum(rejected.values()), rejected, newest.duplicates if newest else 0, accepted - distinct
-    )
+    duplicates = newest.duplicates if newest else 0
+    return LogCounts(accepted, sum(rejected.values()), rejected, duplicates, accepted - ids - without)
 
 
 def served_when(log: Pinned, tail: Pinned | None) -> list[Brought]:
