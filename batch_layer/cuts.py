@@ -10,8 +10,8 @@ from braid.cut import common
 from braid.define.source import Source
 from braid.errors import BraidError, NotYet
 from braid.log.table import Log
+from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 

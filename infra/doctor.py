@@ -8,12 +8,11 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from braid.errors import BraidError
-from braid.runtime import spark_cluster
+from braid.runtime import documents, spark_cluster
 from braid.runtime.installation import OWN_JAR, jars_dir, optional_dir
 from braid.runtime.kafka import client
 from braid.runtime.object_store import is_s3
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from infra import brokers
 from infra.brokers import embedded_cluster
 from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete

@@ -12,8 +12,8 @@ from braid.deploy import store as deployment
 from braid.deploy.store import Deployment, Version
 from braid.errors import BraidError, CheckFailed
 from braid.parity import Parity
+from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from braid.tables.view_tables import ViewTables
 from speed_layer.jobs.driver_lock import is_driven
 

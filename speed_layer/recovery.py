@@ -13,8 +13,9 @@ from braid.define.view import View
 from braid.errors import BraidError
 from braid.log import contents as logs
 from braid.log.table import INBOX_PARTITION, Log
+from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables import delta_rs, documents
+from braid.tables import delta_rs
 from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables

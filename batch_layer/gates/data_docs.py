@@ -16,9 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from batch_layer import days as records
 from batch_layer.days import Gate
 from braid.deploy import store as deployment
+from braid.runtime import documents
 from braid.runtime.lock import locked
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from braid.tables.view_tables import ViewTables
 
 # Of each suite: days that failed first, then those with the newest cut. The days' own records keep all verdicts.

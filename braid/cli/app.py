@@ -1,6 +1,7 @@
 """Puts the commands together."""
 
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
@@ -41,8 +42,21 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"braid {version('braid')}")
+        raise typer.Exit
+
+
 @app.callback()
-def prepare() -> None:
+def prepare(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Show the version and exit."),
+    ] = False,
+) -> None:
     settings = current_settings()
     logs.configure(settings.log_level, settings.log_format)
 

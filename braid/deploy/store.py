@@ -26,10 +26,10 @@ from braid.deploy.versions import (
     rolled_back,
 )
 from braid.errors import BraidError
+from braid.runtime import documents
 from braid.runtime.lock import locked
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.tables import documents
 
 __all__ = [
     "Deployment",

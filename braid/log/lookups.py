@@ -15,9 +15,9 @@ from braid.deploy import store as deployment
 from braid.deploy.versions import Version
 from braid.log.events import read_lookup
 from braid.merge.spark import base_states
+from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.states.spark import present
-from braid.tables import documents
 from braid.tables.delta_log import newest_version
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import ViewTables

@@ -5,7 +5,7 @@ from typing import Any
 
 from braid.log.database import opened
 from braid.log.table import Log
-from braid.tables import documents
+from braid.runtime import documents
 
 Place = tuple[int, int]  # partition, offset
 BY_REASON = """

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 import tomllib
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -111,6 +112,17 @@ class Settings(BaseSettings):
         description="time between ingest's micro-batches, '0 seconds' is as fast as possible; unless it is given, as "
         "many half seconds as there are streams in the same application for each core",
     )
+    batch_records: int = Field(
+        200_000,
+        ge=1,
+        description="records of Kafka that one micro-batch of ingest reads at most, however many wait",
+    )
+    batch_bytes: str = Field(
+        "64m",
+        pattern=MEMORY.pattern,
+        description="bytes of files, or of requeued records, that one micro-batch of ingest reads at most; a larger "
+        "file is read alone",
+    )
     stream_trigger: Duration = Field(
         timedelta(0),
         description="time between a stream's micro-batches; '0 seconds' is as soon as ingest has committed",
@@ -153,7 +165,12 @@ class Settings(BaseSettings):
     serve_states: int = Field(
         10_000_000, ge=1, description="the most states that `braid serve` merges for a question"
     )
-    health_port: Port = Field(8470, description="port of `braid up` for /health and /metrics")
+    health_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="address of `braid up`, or of `braid stream --health`, for /health, /alive and /metrics",
+    )
+    health_port: Port = Field(8470, description="port of the same")
     strict: bool = Field(
         False,
         description="two engines at once are told apart by Delta's transaction ids; a `BRAID_HOME` that is a URI "
@@ -198,10 +215,23 @@ class Settings(BaseSettings):
             raise SettingsError(f"BRAID_HOME={self.home} is not a local folder, and this command needs one.")
         return Path(self.home).expanduser().resolve()
 
+    def make_home(self) -> None:
+        """A folder that only its owner can look into: it has every event. One that is there stays as it is."""
+        if self.home_is_local:
+            home = self.local_home()
+            home.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                home.mkdir(mode=0o700)
+
     def location(self, *parts: str) -> str:
         """A path or URI below BRAID_HOME."""
         root = str(self.local_home()) if self.home_is_local else self.home.rstrip("/")
         return "/".join((root, *parts))
+
+
+def bytes_of(size: str) -> int:
+    """ "512m" -> 536870912."""
+    return int(size[:-1]) << (30 if size.endswith("g") else 20)
 
 
 def load_settings() -> Settings:

@@ -120,6 +120,7 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    settings.make_home()
     # Executors run the very Python that this is, whatever their PATH says.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAppName(app_name)

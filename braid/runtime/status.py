@@ -1,16 +1,19 @@
 """What running processes tell about themselves: one small document each, read without Spark."""
 
-import hashlib
 import os
+import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import psutil
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from braid.errors import BraidError
+from braid.runtime import documents
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 
@@ -55,6 +58,11 @@ class QueryStatus:
     source: str | None = None
     version: int | None = None
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Until it has caught up, at the pace of its newest micro-batch, if nothing more came meanwhile."""
+        return self.lag_events / self.rows_per_second if self.lag_events and self.rows_per_second else None
+
 
 @dataclass(frozen=True)
 class ChildStatus:
@@ -70,7 +78,10 @@ class ChildStatus:
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """A process and its queries; a supervisor has children in their place."""
+    """A process and its queries; a supervisor has children in their place.
+
+    `place` is where its id means something: from elsewhere, another machine or container, only its heartbeat is seen.
+    """
 
     process: str
     pid: int
@@ -78,10 +89,25 @@ class ProcessStatus:
     updated: Moment
     queries: tuple[QueryStatus, ...] = ()
     children: tuple[ChildStatus, ...] = ()
+    place: str = ""
 
 
 # It passes over fields that only a newer release knows: one may be taking over from the other.
 _DOCUMENT = TypeAdapter(ProcessStatus)
+
+
+@cache
+def this_place() -> str:
+    """This machine, since it was started, and the group of processes that see each other's ids on it."""
+    names = [socket.gethostname()]
+    for file in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        path = Path(file)
+        try:
+            names.append(os.readlink(path) if path.is_symlink() else path.read_text().strip())
+        except OSError:
+            # Not Linux: a machine's name has to do.
+            continue
+    return "/".join(names)
 
 
 def write(settings: Settings, status: ProcessStatus) -> None:
@@ -89,28 +115,36 @@ def write(settings: Settings, status: ProcessStatus) -> None:
 
     A document that cannot be written is a warning: work goes on, and the old document shows its age.
     """
-    file = _folder(settings) / f"{status.process}.json"
-    draft = file.with_suffix(f".{os.getpid()}.draft")
+    here = replace(status, place=this_place())
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(_DOCUMENT.dump_json(status, indent=2))
-        draft.replace(file)
-    except OSError as error:
-        log.warning("the status cannot be written", file=str(file), error=str(error))
+        documents.write(_file(settings, status.process), _DOCUMENT.dump_json(here, indent=2).decode())
+    except BraidError as error:
+        log.warning("the status cannot be written", process=status.process, error=str(error))
 
 
 def read_all(settings: Settings) -> list[ProcessStatus]:
     """The documents of all processes, dead ones too: `is_alive` tells them apart."""
-    return [status for file in sorted(_folder(settings).glob("*.json")) for status in _read(file)]
+    folder = settings.location("status")
+    try:
+        names = [name for name in documents.names(folder) if name.endswith(".json")]
+    except BraidError as error:
+        log.warning("the status cannot be read", folder=folder, error=str(error))
+        return []
+    return [status for name in names for status in _read(f"{folder}/{name}")]
 
 
 def forget(settings: Settings, process: str) -> None:
     """Removes the document of a process that ended as it should."""
-    (_folder(settings) / f"{process}.json").unlink(missing_ok=True)
+    documents.remove(_file(settings, process))
 
 
-def is_alive(status: ProcessStatus) -> bool:
-    """Whether the process that wrote this still runs, and not a later one that was given the same id."""
+def is_alive(status: ProcessStatus, now: datetime | None = None) -> bool:
+    """Whether the process that wrote this still runs, and not a later one that was given the same id.
+
+    Where its id means nothing, its heartbeat tells: whoever has not reported for a while is not there.
+    """
+    if status.place and status.place != this_place():
+        return (now or datetime.now(UTC)) - status.updated <= FRESH
     try:
         process = psutil.Process(status.pid)
         born = datetime.fromtimestamp(process.create_time(), UTC)
@@ -129,7 +163,7 @@ def under_supervision(processes: Sequence[ProcessStatus]) -> list[ProcessStatus]
 
 def problems(processes: Sequence[ProcessStatus], now: datetime) -> list[str]:
     """Why this installation is not healthy, a sentence each; none when it is."""
-    if not any(map(is_alive, processes)):
+    if not any(is_alive(process, now) for process in processes):
         return ["nothing runs: `braid up` starts everything."]
     return [problem for process in processes for problem in _problems_of(process, now)]
 
@@ -137,13 +171,13 @@ def problems(processes: Sequence[ProcessStatus], now: datetime) -> list[str]:
 def report(processes: Sequence[ProcessStatus], now: datetime) -> dict[str, Any]:
     """Everything that is known, for programs."""
     found = problems(processes, now)
-    shown = [_DOCUMENT.dump_python(p, mode="json") | {"running": is_alive(p)} for p in processes]
+    shown = [_DOCUMENT.dump_python(p, mode="json") | {"running": is_alive(p, now)} for p in processes]
     return {"healthy": not found, "problems": found, "processes": shown}
 
 
 def _problems_of(process: ProcessStatus, now: datetime) -> Iterator[str]:
     silence = now - process.updated
-    if not is_alive(process):
+    if not is_alive(process, now):
         yield f"{process.process} is not running: it last reported at {process.updated:%Y-%m-%d %H:%M:%S} UTC."
     elif silence > FRESH:
         yield f"{process.process} (process {process.pid}) has not reported for {silence.total_seconds():.0f} s."
@@ -156,19 +190,15 @@ def _problems_of(process: ProcessStatus, now: datetime) -> Iterator[str]:
                 yield f"{query.name} is {query.state}: {query.error or 'no reason was given'}"
 
 
-def _folder(settings: Settings) -> Path:
-    if settings.home_is_local:
-        return settings.local_home() / "status"
-    # A process runs on one machine, and so its document stays there when the data is elsewhere.
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return state / "braid" / hashlib.sha256(settings.home.encode()).hexdigest()[:16]
+def _file(settings: Settings, process: str) -> str:
+    """In the shared home: who asks may be on another machine."""
+    return f"{settings.location('status')}/{process}.json"
 
 
-def _read(file: Path) -> Iterator[ProcessStatus]:
+def _read(file: str) -> Iterator[ProcessStatus]:
     try:
-        yield _DOCUMENT.validate_json(file.read_bytes())
-    except FileNotFoundError:
-        # Its process ended, as it should, between the listing and here.
-        return
-    except (OSError, ValidationError) as error:
-        log.warning("a status document cannot be read and is passed over", file=str(file), error=str(error))
+        text = documents.read(file)
+        if text is not None:
+            yield _DOCUMENT.validate_json(text)
+    except (BraidError, ValidationError) as error:
+        log.warning("a status document cannot be read and is passed over", file=file, error=str(error))

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from braid import writing
-from braid.tables import documents
+from braid.runtime import documents
 from braid.tables.delta_log import infos_back, newest_version
 
 Described = TypeVar("Described")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from braid.tables import documents
+from braid.runtime import documents
 
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 NEAR, AT_ONCE = 50, 16

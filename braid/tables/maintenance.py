@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from braid.define.durations import parse_duration
 from braid.define.source import Source
+from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.delta_rs import properties
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from braid.tables import documents
+from braid.runtime import documents
 from braid.tables.view_tables import ViewTables
 
 Note = Mapping[str, Any]

@@ -12,9 +12,9 @@ from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.deploy import store as deployment
 from braid.errors import BraidError, NotYet
+from braid.runtime import documents
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.changes import Move
 from serving_layer.memory.follower import Follower

@@ -14,10 +14,10 @@ from braid.define.source import Source
 from braid.errors import BraidError
 from braid.log import contents as logs
 from braid.log.table import Log
+from braid.runtime import documents
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
-from braid.tables import documents
 from speed_layer import recovery
 from speed_layer.ingest import dedup, records
 from speed_layer.ingest.appender import Appender, Counted
@@ -165,7 +165,7 @@ class IngestJob(Job):
             batch=last.batch if last else None,
             rows_per_second=progress.get("processedRowsPerSecond"),
             batch_ms=progress.get("durationMs", {}).get("triggerExecution"),
-            lag_events=_behind_kafka(progress),
+            lag_events=behind_kafka(progress),
             events=sum(last.end.values()) - sum(last.start.values()) if last else 0,
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators) if operators else None,
             epoch=last.epoch if last else None,
@@ -207,11 +207,13 @@ def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:
     return ALONE * max(1, math.ceil(streams / cores)) if asked is None else asked
 
 
-def _behind_kafka(progress: dict[str, Any]) -> int | None:
+def behind_kafka(progress: dict[str, Any]) -> int | None:
     """How many records the broker had that the newest batch did not read; files have no such number."""
     behind = [
-        int(source["metrics"]["avgOffsetsBehindLatest"].split(".")[0])
+        max(0, known - source["endOffset"][topic].get(partition, 0))
         for source in progress.get("sources", [])
-        if "avgOffsetsBehindLatest" in source.get("metrics", {})
+        if isinstance(source.get("latestOffset"), dict) and isinstance(source.get("endOffset"), dict)
+        for topic, partitions in source["latestOffset"].items()
+        for partition, known in (partitions.items() if isinstance(partitions, dict) else ())
     ]
     return sum(behind) if behind else None

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from braid.errors import BraidError
 from braid.log import contents as logs
 from braid.log.table import Log
-from braid.tables import documents
+from braid.runtime import documents
 from speed_layer.ingest.records import INBOX_SCHEMA
 
 

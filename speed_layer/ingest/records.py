@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from braid.define.source import Source
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
-from braid.runtime.settings import Settings
+from braid.runtime.settings import Settings, bytes_of
 from braid.tables.commits import Positions
 from speed_layer.ingest.origin import folder_of
 
@@ -33,15 +33,15 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     """Everything that arrives, from `start` where it is given: `_partition, _offset, _arrival, _value`, and `_refused`,
     the reason why a record is not even to be parsed."""
     source = log.source
+    # A backlog is read in portions: as one micro-batch, a day of it would take hours, and begin anew when it is killed.
+    portions = {"maxFileAge": NEVER, "maxBytesPerTrigger": str(bytes_of(log.settings.batch_bytes))}
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:
         folder, pattern = folder_of(source)
         files = spark.readStream.format("binaryFile").schema(FILE_SCHEMA).option("pathGlobFilter", pattern)
-        arriving = _not_before(from_files(files.option("maxFileAge", NEVER).load(folder), source), start)
-    inbox = (
-        spark.readStream.schema(INBOX_SCHEMA).option("maxFileAge", NEVER).option("recursiveFileLookup", True)
-    )
+        arriving = _not_before(from_files(files.options(**portions).load(folder), source), start)
+    inbox = spark.readStream.schema(INBOX_SCHEMA).options(**portions).option("recursiveFileLookup", True)
     return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
 
@@ -124,7 +124,7 @@ def _kafka_stream(
     reader = spark.readStream.format("kafka").options(**kafka_options(source, settings))
     partitions = {p: offset for p, offset in (start or {}).items() if int(p) != INBOX_PARTITION}
     begin = json.dumps({source.kafka_topic: partitions}) if start else "earliest"
-    reader = reader.option("startingOffsets", begin)
+    reader = reader.option("startingOffsets", begin).option("maxOffsetsPerTrigger", settings.batch_records)
     # What retention deleted before it was read is gone whether the stream stops or not: the ledger reports it.
     reader = reader.option("failOnDataLoss", "false")
     return reader.load()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from braid.errors import BraidError
-from braid.tables import documents
+from braid.runtime import documents
 from braid.tables.commits import Positions
 
 

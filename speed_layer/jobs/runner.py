@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from braid.errors import BraidError, NotYet
 from braid.runtime import status
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.runtime.status import ProcessStatus
+from braid.runtime.status import ProcessStatus, QueryStatus
 from speed_layer.jobs.driver_lock import PATIENCE, only_driver
 from speed_layer.jobs.job import Job, first_line
 
@@ -22,6 +23,10 @@ logger = Logger("jobs")
 
 TICK = 0.2
 TICKS_PER_LOOK = 5
+# How often a status is written that is not on this machine, where each costs a request.
+REMOTE_REPORT = 10.0
+# Whoever is behind by more seconds than this catches up, and says so this often.
+BEHIND = 5.0
 
 Discover = Callable[[], Sequence[Job]]
 
@@ -47,6 +52,7 @@ class Runner:
         self.taken: set[str] = set()
         self.refused: BraidError | None = None
         self.started = datetime.now(UTC)
+        self.told = self.reported = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
@@ -72,23 +78,30 @@ class Runner:
     def _watch(self, stop: threading.Event) -> None:
         ticks = 0
         while not stop.wait(TICK):
+            ticks += 1
             if self.once:
                 if not any(job.is_active for job in self.jobs.values()):
                     return
-                continue
-            for job in self.jobs.values():
-                job.mind()
-            self._refuse_if_nothing_runs()
-            ticks += 1
+            else:
+                for job in self.jobs.values():
+                    job.mind()
+                self._refuse_if_nothing_runs()
             if ticks % TICKS_PER_LOOK == 0:
-                self._match()
+                if not self.once:
+                    self._match()
                 self.report()
 
     def report(self) -> None:
         """Tells the world how the jobs are."""
+        if not self.settings.home_is_local and time.monotonic() - self.reported < REMOTE_REPORT:
+            return
+        self.reported = time.monotonic()
         queries = tuple(job.status() for job in self.jobs.values())
         now = datetime.now(UTC)
         status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
+        if time.monotonic() - self.told >= BEHIND:
+            self.told = time.monotonic()
+            tell_of_backlogs(queries)
 
     def _match(self, patience: float = 0.0) -> None:
         """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
@@ -161,3 +174,13 @@ class Runner:
                 raise job.error
             if job.error is not None:
                 raise BraidError(f"{job.name} failed: {job.error}. Nothing is lost: run it again.")
+
+
+def tell_of_backlogs(queries: Sequence[QueryStatus]) -> None:
+    """How much waits, how fast it goes and how long it will take: nobody should have to guess whether it moves."""
+    for query in queries:
+        if (left := query.seconds_left) is not None and left > BEHIND:
+            pace = f"{query.rows_per_second:,.0f} events a second"
+            logger.info(
+                f"{query.name} catches up", waiting=query.lag_events, pace=pace, left=f"{left:,.0f} s"
+            )

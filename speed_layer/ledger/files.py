@@ -9,7 +9,7 @@ from pathlib import Path
 
 from braid.define.source import Source
 from braid.log.table import Log
-from braid.tables import documents
+from braid.runtime import documents
 from speed_layer.ingest.origin import folder_of
 from speed_layer.ledger.held import Place
 from speed_layer.ledger.plain import DoubtfulError

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
 from infra.broker import Broker
-from speed_layer.ingest.job import ingest
+from speed_layer.ingest.job import behind_kafka, ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.ingesting import event, ids, rows, run
@@ -92,6 +93,29 @@ def test_duplicates_are_dropped_and_counted_but_never_records_without_an_id(
     accepted = rows(spark, log).where("_error is null")
     assert sorted(row.id or "" for row in accepted.collect()) == ["", "", "a", "b", "c"]
     assert rows(spark, log).where("_error is not null").count() == 3
+
+
+def test_a_backlog_is_read_in_portions_of_level_size(spark: Any, log: Log, broker: Broker) -> None:
+    """Also by a run for its result, and what is left of a portion comes with the next start."""
+    few = Log(log.source, log.settings.model_copy(update={"batch_records": 40}))
+    send(broker.bootstrap, str(log.source.kafka_topic), [event(str(n)) for n in range(200)])
+    run(spark, few)
+    written = [commit for _, commit in commits(log.table) if not commit.beat][::-1]
+    ends = [0, *(sum(commit.end.values()) for commit in written)]
+    sizes = [after - before for before, after in pairwise(ends)]
+    assert sum(sizes) == 200
+    assert max(sizes) <= 42, sizes
+    assert take_stock(spark, log).balanced
+    assert ids(spark, log) == sorted(str(n) for n in range(200))
+
+
+def test_what_waits_is_counted_over_all_partitions() -> None:
+    ends = {"requests": {"0": 10, "1": 20, "2": 30}}
+    latest = {"requests": {"0": 110, "1": 220, "2": 30, "3": 5}}
+    of_files = {"latestOffset": None, "endOffset": {"logOffset": 3}}
+    assert behind_kafka({"sources": [{"latestOffset": latest, "endOffset": ends}, of_files]}) == 305
+    assert behind_kafka({"sources": [of_files]}) is None
+    assert behind_kafka({}) is None
 
 
 def test_running_it_again_adds_nothing(spark: Any, log: Log, broker: Broker) -> None:

@@ -12,6 +12,7 @@ from braid import Source
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
+from braid.tables.commits import commits
 from speed_layer.ingest.job import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import recover
@@ -55,6 +56,15 @@ def test_bytes_that_are_not_text_are_refused_as_they_were_written(spark: Any, lo
     assert titles(spark, log) == {"1": "café"}
     (row,) = table(spark, log).where("_error is not null").collect()
     assert (row._error, bytes(row._raw)) == ("unparsable: not UTF-8", bad)
+
+
+def test_a_folder_full_of_files_is_read_in_portions(spark: Any, log: Log, drop: Path) -> None:
+    for number in range(6):
+        (drop / f"{number}.csv").write_text(f"{number},2024-01-01T10:00:00Z,{'x' * 600_000}\n")
+    run(spark, Log(log.source, log.settings.model_copy(update={"batch_bytes": "1m"})))
+    assert len([commit for _, commit in commits(log.table) if not commit.beat]) >= 3
+    assert len(titles(spark, log)) == 6
+    assert take_stock(spark, log).balanced
 
 
 def test_files_are_read_once_as_they_arrive(spark: Any, log: Log, drop: Path) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from braid.runtime import object_store
+from braid.runtime import documents, object_store
 from braid.runtime.installation import jars_dir, optional_dir
 from braid.runtime.settings import Settings
 from braid.runtime.spark import session_config
-from braid.tables import documents
 from infra.preflight import java_command
 from tests.conftest import Answer
 from tests.processes import command_lines
@@ -162,7 +161,6 @@ def stage(store: Store, tmp_path: Path) -> dict[str, str]:
         "BRAID_SPARK_MEMORY": "1g",
         "BRAID_EPOCH": "5 seconds",
         "BRAID_FOLD_EVERY": "10 seconds",
-        "XDG_STATE_HOME": str(tmp_path / "state"),
     }  # fmt: skip
 
 

@@ -29,7 +29,15 @@ CONTAINER, KUBERNETES = ROOT / "infra" / "container", ROOT / "infra" / "kubernet
 FILES = sorted([*KUBERNETES.glob("*.yaml"), CONTAINER / "compose.yaml"])
 VERSION = "1.37"
 # Kinds that operators add; their schemas are theirs, and what matters of them is asked below.
-OPERATORS = {"Kafka", "KafkaNodePool", "KafkaTopic", "KafkaUser", "SparkApplication", "ServiceMonitor"}
+OPERATORS = {
+    "Kafka",
+    "KafkaNodePool",
+    "KafkaTopic",
+    "KafkaUser",
+    "SparkApplication",
+    "PodMonitor",
+    "ServiceMonitor",
+}
 NOT_OBJECTS = ("airflow-values.yaml", "kustomization.yaml")
 
 

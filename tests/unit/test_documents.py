@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from braid.errors import BraidError
-from braid.tables import documents
+from braid.runtime import documents
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from braid import tumbling
-from braid.cli.serving.serve import bytes_of, other_layers
-from braid.runtime.settings import Settings
+from braid.cli.serving.serve import other_layers
+from braid.runtime.settings import Settings, bytes_of
 from tests.conftest import Answer, free_port
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
 from tests.waiting import until

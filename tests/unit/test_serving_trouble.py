@@ -13,8 +13,8 @@ import pytest
 
 from braid import tumbling
 from braid.deploy.store import changing, removed
+from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables import documents
 from serving_layer.memory import all_views, follower
 from serving_layer.memory.all_views import AllViews
 from serving_layer.memory.changes import NewCommits

@@ -1,5 +1,6 @@
 """Settings come from the environment and braid.toml, and a mistake in either is named."""
 
+import stat
 from datetime import timedelta
 from pathlib import Path
 
@@ -73,3 +74,13 @@ def test_a_uri_as_home_stays_a_uri() -> None:
     assert settings.location("log", "requests") == "s3a://bucket/braid/log/requests"
     with pytest.raises(SettingsError, match="s3a://bucket"):
         settings.local_home()
+
+
+def test_a_new_home_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "home"
+    Settings(home=str(home)).make_home()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    home.chmod(0o750)
+    Settings(home=str(home)).make_home()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o750
+    Settings(home="s3a://bucket/home").make_home()

@@ -22,6 +22,7 @@ from braid.errors import BraidError, CheckFailed
 from braid.runtime.metrics import prometheus
 from braid.runtime.settings import Settings
 from braid.runtime.status import (
+    FRESH,
     ChildStatus,
     ProcessStatus,
     QueryStatus,
@@ -30,10 +31,11 @@ from braid.runtime.status import (
     problems,
     read_all,
     report,
+    this_place,
     under_supervision,
     write,
 )
-from infra.services.supervisor import health_server
+from infra.services.health import health_server
 from tests.conftest import Answer, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)\{((?:[a-z]+=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\} (\S+)")
@@ -57,7 +59,7 @@ def engine() -> ProcessStatus:
             late=4, revised=2, epoch=datetime(2024, 3, 8, 12, tzinfo=UTC), view="hits", source="requests", version=1,
         ),
     )  # fmt: skip
-    return ProcessStatus("engine", os.getpid(), now, now, queries)
+    return ProcessStatus("engine", os.getpid(), now, now, queries, place=this_place())
 
 
 def supervisor(engine: ProcessStatus, *children: ChildStatus) -> ProcessStatus:
@@ -132,13 +134,20 @@ def test_a_status_that_cannot_be_written_does_not_end_the_process(
     write(settings, engine)
 
 
-def test_the_documents_stay_on_this_machine_when_the_data_is_elsewhere(
-    engine: ProcessStatus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    write(Settings(home="s3a://bucket/a"), engine)
-    assert read_all(Settings(home="s3a://bucket/a")) == [engine]
-    assert read_all(Settings(home="s3a://bucket/b")) == []
+def test_a_process_elsewhere_is_known_by_its_heartbeat(settings: Settings, engine: ProcessStatus) -> None:
+    """From another container its id means nothing, or is that of somebody else."""
+    elsewhere = replace(engine, pid=1, place="another-pod/boot/pid:[1]")
+    assert is_alive(elsewhere, engine.updated + FRESH)
+    assert not is_alive(elsewhere, engine.updated + FRESH + timedelta(seconds=1))
+    (problem,) = problems([elsewhere], engine.updated + timedelta(minutes=1))
+    assert problem.startswith("nothing runs")
+    write(settings, engine)
+    assert [known.place for known in read_all(settings)] == [this_place()]
+
+
+def test_a_document_of_an_earlier_release_says_no_place_and_is_known_by_its_id(engine: ProcessStatus) -> None:
+    assert is_alive(replace(engine, place=""), engine.updated + timedelta(days=1))
+    assert not is_alive(dead(replace(engine, place="")), engine.updated)
 
 
 def test_a_dead_process_is_never_healthy(engine: ProcessStatus) -> None:
@@ -230,7 +239,7 @@ def get(port: int, path: str) -> tuple[int, str, str]:
 
 def test_health_and_metrics_are_served_over_http(engine: ProcessStatus) -> None:
     documents, port = [engine], free_port()
-    with health_server(port, lambda: documents):
+    with health_server(Settings(health_port=port), lambda: documents):
         code, kind, body = get(port, "/health")
         assert (code, kind, json.loads(body)["healthy"]) == (200, "application/json", True)
         code, kind, body = get(port, "/metrics?name=any")
@@ -241,14 +250,20 @@ def test_health_and_metrics_are_served_over_http(engine: ProcessStatus) -> None:
         ]
         code, _, body = get(port, "/health")
         assert (code, json.loads(body)["problems"]) == (503, ["hits is retrying: full disk"])
+        # It lives, though it is not well: to start it anew would not help.
+        assert get(port, "/alive")[0] == 200
+        documents[:] = [replace(engine, updated=engine.updated - 2 * FRESH)]
+        assert get(port, "/alive") == (503, "text/plain; charset=utf-8", "no report for 30 s\n")
+        documents.clear()
+        assert get(port, "/alive")[0] == 503
 
 
 def test_a_taken_health_port_is_refused_with_the_setting_to_change() -> None:
-    port = free_port()
+    taken = Settings(health_port=free_port())
     with (
-        health_server(port, list),
-        pytest.raises(BraidError, match=f"port {port} .*BRAID_HEALTH_PORT"),
-        health_server(port, list),
+        health_server(taken, list),
+        pytest.raises(BraidError, match=f"port {taken.health_port} .*BRAID_HEALTH_PORT"),
+        health_server(taken, list),
     ):
         pass
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.tables import documents
+from braid.runtime import documents
 from braid.tables.delta_log import (
     NewFile,
     Transaction,

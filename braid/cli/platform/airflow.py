@@ -47,7 +47,9 @@ def up(
 
     Example: `braid airflow up --port 8081`
     """
-    here = local_airflow(current_settings())
+    settings = current_settings()
+    settings.make_home()
+    here = local_airflow(settings)
     started = local.start(
         here,
         dags=dags,

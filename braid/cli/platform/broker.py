@@ -27,7 +27,9 @@ def start() -> None:
 
     Example: `braid broker start && braid broker status`
     """
-    present = brokers.start(brokers.embedded_cluster(current_settings()), say=console.print)
+    settings = current_settings()
+    settings.make_home()
+    present = brokers.start(brokers.embedded_cluster(settings), say=console.print)
     for node in present.nodes:
         console.print(f"the broker answers on {node.bootstrap} (process {node.pid})")
 

@@ -45,6 +45,7 @@ def start(
     Example: `braid cluster start --workers 2 && braid cluster status`
     """
     settings = current_settings()
+    settings.make_home()
     here = local_cluster(settings)
     if memory is not None and not MEMORY.match(memory):
         raise BraidError(f"--memory {memory!r} is not a size: write it as in 4g or 512m.")

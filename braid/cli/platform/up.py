@@ -47,14 +47,16 @@ def up() -> None:
 
     Example: `braid up`, and `braid status` in another terminal
     """
-    from infra.services.supervisor import health_server, supervise
+    from infra.services.health import health_server
+    from infra.services.supervisor import supervise
 
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
+    settings.make_home()
     with (
         stop_on_signals() as stop,
-        health_server(settings.health_port, lambda: under_supervision(read_all(settings))),
+        health_server(settings, lambda: under_supervision(read_all(settings))),
         watching(settings) as watch,
     ):
         supervise(children, stop=stop, say=watch.say, on_round=watch.on_round)
@@ -155,6 +157,7 @@ def _query_row(query: QueryStatus, alive: bool) -> tuple[str | None, ...]:
     lags = (
         None if query.lag_events is None else f"{query.lag_events:,} events",
         None if query.lag_seconds is None else f"{query.lag_seconds:.1f} s",
+        f"{left:,.0f} s left" if (left := query.seconds_left) is not None and left >= 1 else None,
     )
     return (
         query.name,

@@ -14,7 +14,7 @@ import typer
 from braid.define.loading import Definitions, load_definitions
 from braid.log.table import Log
 from braid.runtime.logging import Logger
-from braid.runtime.settings import Settings, current_settings
+from braid.runtime.settings import Settings, bytes_of, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import read_all, report
 
@@ -81,11 +81,6 @@ def other_layers(settings: Settings, definitions: Definitions | None = None) -> 
         processes=lambda: read_all(settings),
         data_docs=Path(site(settings)) if settings.home_is_local else None,
     )
-
-
-def bytes_of(size: str) -> int:
-    """ "512m" -> 536870912."""
-    return int(size[:-1]) << (30 if size.endswith("g") else 20)
 
 
 def _days(settings: Settings, definitions: Definitions, name: str) -> list[dict[str, Any]]:

@@ -1,5 +1,8 @@
 """`braid ingest`, `stream`, `maintain` and `recover`: what keeps logs and tails up to date, small and whole."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +14,11 @@ from braid.cli.speed.log import opened
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.errors import BraidError
-from braid.runtime.settings import current_settings
+from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
+    from braid.runtime.status import ProcessStatus
     from speed_layer.recovery import Recovery
 
 
@@ -25,9 +29,33 @@ def register(app: typer.Typer) -> None:
     app.command()(maintain)
 
 
+Health = Annotated[
+    bool,
+    typer.Option("--health", help="Answer /health, /alive and /metrics on BRAID_HEALTH_HOST and _PORT."),
+]
+
+
+@contextmanager
+def _seen(settings: Settings, wanted: bool) -> Iterator[None]:
+    """Lets probes and Prometheus see this process, where no supervisor answers for it."""
+    if not wanted:
+        yield
+        return
+    from braid.runtime.status import read_all, this_place
+    from infra.services.health import health_server
+
+    def mine() -> "list[ProcessStatus]":
+        known = read_all(settings)
+        return [process for process in known if (process.pid, process.place) == (os.getpid(), this_place())]
+
+    with health_server(settings, mine):
+        yield
+
+
 def ingest(
     names: SourceNames = None,
     once: Once = False,
+    health: Health = False,
 ) -> None:
     """Append every record of the sources to their logs, exactly once, until Ctrl-C or SIGTERM.
 
@@ -41,7 +69,7 @@ def ingest(
 
     settings = current_settings()
     sources = sources_of(settings, names)
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, _seen(settings, health):
         run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop)
 
 
@@ -52,6 +80,7 @@ def stream(
         bool,
         typer.Option("--ingest", help="Also run the ingest of their sources, in the same Spark application."),
     ] = False,
+    health: Health = False,
 ) -> None:
     """Keep the views' tails up to date from the log, each event exactly once, until Ctrl-C or SIGTERM.
 
@@ -71,7 +100,7 @@ def stream(
         if names
         else list(definitions.sources.values())
     )
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, _seen(settings, health):
         run(
             spark_session(settings, "braid stream"),
             views,
