@@ -29,7 +29,7 @@ READING = (
 )  # fmt: skip
 # Runs a command as `braid` does, and says at the end how many jobs Spark has run and what all of it took.
 RUN = """
-import json, sys, psutil
+import contextlib, json, sys, psutil
 from braid.cli import run
 code = 0
 try:
@@ -38,13 +38,18 @@ except SystemExit as end:
     code = end.code or 0
 jobs = 0
 if "pyspark" in sys.modules:
-    from pyspark import SparkContext
-    context = SparkContext._active_spark_context
-    if context is not None:
-        jobs = context._jsc.sc().dagScheduler().nextJobId().get()
+    from pyspark.sql import SparkSession
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is not None:
+        # Jobs are numbered: one more tells how many there were.
+        session.sparkContext.setJobGroup("counting", "")
+        session.range(1)._jdf.count()
+        jobs = min(session.sparkContext.statusTracker().getJobIdsForGroup("counting"))
 here = psutil.Process()
-times = [one.cpu_times() for one in (here, *here.children(recursive=True))]
-spent = sum(one.user + one.system for one in times)
+spent = 0.0
+for one in (here, *here.children(recursive=True)):
+    with contextlib.suppress(psutil.Error):
+        spent += sum(one.cpu_times()[:2])
 open(sys.argv[1], "w").write(json.dumps({"code": code, "jobs": jobs, "cpu": spent}))
 """
 
