@@ -38,13 +38,10 @@ except SystemExit as end:
     code = end.code or 0
 jobs = 0
 if "pyspark" in sys.modules:
-    from pyspark.sql import SparkSession
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if session is not None:
-        # Jobs are numbered: one more tells how many there were.
-        session.sparkContext.setJobGroup("counting", "")
-        session.range(1)._jdf.count()
-        jobs = min(session.sparkContext.statusTracker().getJobIdsForGroup("counting"))
+    from pyspark import SparkContext
+    context = SparkContext._active_spark_context
+    if context is not None:
+        jobs = int(context._jsc.sc().dagScheduler().nextJobId())
 here = psutil.Process()
 spent = 0.0
 for one in (here, *here.children(recursive=True)):
