@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -15,7 +16,13 @@ from serving_layer.accuracy.lateness.curves import completeness
 from serving_layer.accuracy.lateness.event_times import Span, event_times
 from serving_layer.accuracy.lateness.what_if import what_if
 
-MESS = {"events": 2000, "late": 0.2, "duplicates": 0.05, "malformed": 0.03, "out_of_order": 0.1}
+MESS: dict[str, Any] = {
+    "events": 2000,
+    "late": 0.2,
+    "duplicates": 0.05,
+    "malformed": 0.03,
+    "out_of_order": 0.1,
+}
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
