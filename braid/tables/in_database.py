@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,9 @@ def version_of(database: "DuckDBPyConnection") -> int:
 
 
 def _is_plain(location: str, files: list[str]) -> bool:
-    """Whether the files are on this machine, by names that DuckDB does not take for patterns, and in days."""
-    return "://" not in location and not set(location) & set("*?[") and all("/day=" in file for file in files)
+    """Whether the files are on this machine, under names that DuckDB reads as they are written, and in days."""
+    readable = "://" not in location and not set(location) & set("*?[")
+    return readable and all("/day=" in file for file in files) and Path(files[0]).is_file()
 
 
 def _show(database: "DuckDBPyConnection", name: str, table: "DeltaTable", files: list[str]) -> None:

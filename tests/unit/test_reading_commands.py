@@ -170,3 +170,37 @@ def test_a_line_that_is_neither_in_the_log_nor_a_duplicate_is_lost(tmp_path: Pat
     code, heavy, books = braid(home, "ledger people")
     assert (code, heavy, books["balanced"]) == (1, [], False)
     assert [(one["kind"], one["first"], one["last"]) for one in books["violations"]] == [("lost", 5, 5)]
+
+
+@pytest.mark.parametrize("name", ["a*b", "a[b]", "a b", "aé", "a?b", "a#b"])
+def test_a_home_with_an_odd_name_is_read_all_the_same(name: str, tmp_path: Path) -> None:
+    """Through Arrow's datasets, as in an object store, where DuckDB would take the name for another one."""
+    made = tmp_path / "made"
+    made.mkdir()
+    make_home(made)
+    home = made.rename(tmp_path / name)
+    code, heavy, told = braid(home, "log people")
+    assert (code, "pyspark" in heavy) == (0, False)
+    assert [(day["accepted"], day["rejected"]) for day in told["days"]] == [(3, 1)]
+    ((reason, records),) = [(one["reason"], one["records"]) for one in braid(home, "quarantine people")[2]]
+    assert (reason, records) == ("broken rule: bytes are", 1)
+    assert braid(home, "batch plan")[0] == 0
+
+
+def test_a_column_that_no_file_has_yet_is_null(tmp_path: Path) -> None:
+    from braid.tables.in_database import opened, version_of
+
+    place = str(tmp_path / "table")
+    day = pa.array([date(2024, 1, 1)])
+    write_deltalake(place, pa.table({"a": ["x"], "day": day}), partition_by=["day"])
+    late = pa.table({"a": ["y"], "b": ["z"], "day": day})
+    write_deltalake(place, late, partition_by=["day"], mode="append", schema_mode="merge")
+    with opened("t", place) as database:
+        assert database is not None
+        assert database.sql("SELECT a, b, day FROM t ORDER BY a").fetchall() == [
+            ("x", None, date(2024, 1, 1)),
+            ("y", "z", date(2024, 1, 1)),
+        ]
+        assert version_of(database) == 1
+    with opened("t", str(tmp_path / "nothing")) as database:
+        assert database is None
