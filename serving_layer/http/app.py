@@ -19,7 +19,6 @@ from serving_layer.http import problems
 from serving_layer.http.access import Access, is_loopback, require_token
 from serving_layer.http.limits import Answering, Limits, OpenStreams
 from serving_layer.http.metrics import ServerMetrics
-from serving_layer.http.problems import Refused
 from serving_layer.http.routes_live import add_live
 from serving_layer.http.routes_running import OtherLayers, add_running
 from serving_layer.http.routes_views import add_views
@@ -69,13 +68,13 @@ def create_app(
     add_views(app, views, answering)
     add_live(app, views, OpenStreams(limits), others.status)
     add_running(app, views, others, asking_others, metrics)
-    _add_pages(app, others.data_docs)
+    _add_pages(app)
     names = LOOPBACK_NAMES if is_loopback(host) else None
     app.add_middleware(Access, token=token, names=names)
     return app
 
 
-def _add_pages(app: FastAPI, data_docs: Path | None) -> None:
+def _add_pages(app: FastAPI) -> None:
     swagger = Path(str(files("fastapi_swagger") / "resources"))
     assets: Mapping[str, Path] = {
         "plotly.min.js": Path(str(files("plotly") / "package_data" / "plotly.min.js")),
@@ -94,16 +93,6 @@ def _add_pages(app: FastAPI, data_docs: Path | None) -> None:
     for name, path in assets.items():
         app.add_route(f"/assets/{name}", partial(_packaged, path), include_in_schema=False)
     app.mount("/assets", StaticFiles(directory=PAGE), name="assets")
-    if data_docs is not None:
-        app.mount("/data-docs", DataDocs(directory=data_docs, html=True, check_dir=False), name="data-docs")
-
-
-class DataDocs(StaticFiles):
-    """The pages of quality gates, which are there after the first audit."""
-
-    async def check_config(self) -> None:
-        if not Path(str(self.directory)).is_dir():
-            raise Refused(404, "no day has been audited yet: `braid batch run` writes these pages.")
 
 
 async def _packaged(path: Path, _: HttpRequest) -> FileResponse:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Response
@@ -25,7 +24,7 @@ class OtherLayers:
     accuracy: Callable[[str], dict[str, Any]] = lambda name: {"view": name, "days": [], "completeness": []}
     status: Callable[[], dict[str, Any]] = lambda: {"healthy": True, "problems": [], "processes": []}
     processes: Callable[[], Sequence[ProcessStatus]] = lambda: []
-    data_docs: Path | None = None
+    data_docs: Callable[[str], str | None] = lambda path: None
 
 
 def add_running(
@@ -54,6 +53,16 @@ def add_running(
     async def accuracy(view: str) -> dict[str, Any]:
         """How right what was served turned out to be, by day, and how complete how soon."""
         return await answering.run("/accuracy/{view}", partial(others.accuracy, known_view(view)))
+
+    @app.api_route("/data-docs/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    async def data_docs(path: str) -> Response:
+        """The pages of quality gates, each made when it is opened."""
+        text = await answering.run("/data-docs", partial(others.data_docs, path))
+        if text is None:
+            raise Refused(
+                404, "no such day has been audited: `braid batch run` audits days, `/data-docs/` lists them."
+            )
+        return Response(text, media_type="application/json" if path.endswith(".json") else "text/html")
 
     @app.get("/status", tags=["running"], responses=documented(503))
     async def status() -> dict[str, Any]:
