@@ -1,12 +1,14 @@
-"""Small DataFrames that are made in the driver: PySpark's own way starts Python workers, also for no rows at all."""
+"""Days and moments for Spark: small frames made in the driver without Python workers, and texts of conditions."""
 
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+ONE_DAY = timedelta(days=1)
 
 
 def no_rows(spark: "SparkSession", schema: "StructType") -> "DataFrame":
@@ -26,3 +28,19 @@ def days_and_moments(spark: "SparkSession", moments: Mapping[date, datetime], na
 def timestamp(moment: datetime) -> str:
     """A moment as an SQL literal, for a session in UTC."""
     return f"timestamp'{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
+
+
+def on_days(days: Iterable[date]) -> str:
+    """A condition that prunes partitions. Days in a row are one range, however many there are."""
+    ranges: list[tuple[date, date]] = []
+    for day in sorted(days):
+        if ranges and day - ranges[-1][1] == ONE_DAY:
+            ranges[-1] = ranges[-1][0], day
+        else:
+            ranges.append((day, day))
+    return f"({' or '.join(map(_between, ranges))})"
+
+
+def _between(days: tuple[date, date]) -> str:
+    first, last = days
+    return f"day = date'{first}'" if first == last else f"day between date'{first}' and date'{last}'"

@@ -19,6 +19,9 @@ from braid.runtime import object_store
 from braid.tables.commits import KEPT, TailCommit
 from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_back, parse, parse_checkpoint
 
+# Table -> file -> the cut that it says. A file never changes, and to open hundreds of small ones takes a second.
+_SAID: dict[str, dict[str, datetime | None]] = {}
+
 
 @dataclass(frozen=True)
 class Logged:
@@ -92,11 +95,15 @@ class Pinned:
     def throughs(self, days: Any = None) -> dict[date, datetime]:
         """Day -> the last epoch that it covers, from one row of each: all rows of a day say the same."""
         found: dict[date, datetime] = {}
+        known, said = _SAID.get(self.table_id, {}), {}
         for day, part in self.parts(days):
             if day not in found:
-                first = part.head(1, columns=["through"])["through"]
-                if len(first):
-                    found[day] = first[0].as_py()
+                file = part.path
+                said[file] = known[file] if file in known else _first_through(part)
+                if (through := said[file]) is not None:
+                    found[day] = through
+        # Of a whole table, files that are gone are forgotten.
+        _SAID[self.table_id] = said if days is None else known | said
         return found
 
     def _partition(self, values: dict[str, str | None]) -> Any:
@@ -168,6 +175,14 @@ def pin(table: DeltaTable) -> Pinned:
     return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
 
 
+def bytes_of(table: DeltaTable, days: Iterable[date] | None = None) -> int:
+    """How many bytes its files have, as its own log says; of a table that is partitioned by day, those of some days."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    if days is not None and len(files):
+        files = files.filter(pc.is_in(files["partition.day"], pa.array(days, pa.date32())))
+    return int(pc.sum(files["size_bytes"]).as_py() or 0) if len(files) else 0
+
+
 def rows_by_day(location: str) -> dict[date, int]:
     """How many rows a table has of each day, as its own log says: no file is read; one that it does not count is 0."""
     table = open_table(location)
@@ -184,6 +199,11 @@ def parse_commit(text: str) -> Logged:
     mark = TailCommit.from_json(commit.metadata)
     is_news = brings_rows(mark is not None, mark is not None and mark.fold, bool(commit.new))
     return Logged(mark, commit.new if is_news else ())
+
+
+def _first_through(part: Any) -> datetime | None:
+    first = part.head(1, columns=["through"])["through"]
+    return first[0].as_py() if len(first) else None
 
 
 def _keys(fragment: Any) -> dict[str, Any]:

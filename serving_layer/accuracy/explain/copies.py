@@ -16,8 +16,7 @@ from braid.log.events import TableOf, view_events
 from braid.log.first_copies import PLACE
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
-from braid.recompute import on_days
-from braid.runtime.frames import timestamp
+from braid.runtime.frames import on_days, timestamp
 from braid.states.spark_calendar import pane_start
 from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
