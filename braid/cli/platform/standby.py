@@ -46,14 +46,16 @@ def standby() -> None:
 
     Example: `braid standby`
     """
+    from batch_layer.gates.judge import load_in_background
     from braid.runtime.spark import spark_session
 
     settings = current_settings()
     with _listening(address(settings)) as listener, stop_on_signals() as stop:
+        # What the first command would load, and then the first job of a Spark: seconds that are nobody's.
+        load_in_background()
         spark = spark_session(settings, "braid standby")
-        # The first job of a Spark takes seconds, and is nobody's.
         spark.range(1).count()
-        desk = Desk(settings, spark)
+        desk = Desk(settings, spark, _sources())
         log.info("standby started", home=settings.home)
         while not stop.is_set():
             if select.select([listener], [], [], LOOK_EVERY)[0]:
