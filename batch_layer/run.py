@@ -56,7 +56,7 @@ def run(
     plans = plan(settings, views, asked.days, asked.cut)
     total, done = sum(asked.wants(day) for source in plans for day in source.days), 0
     results: list[DayResult] = []
-    if total:
+    if total and any(view.expect or view.source.expect for view in views):
         load_in_background()
     for source in plans:
         results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
