@@ -43,4 +43,5 @@ def on_days(days: Iterable[date]) -> str:
 
 def _between(days: tuple[date, date]) -> str:
     first, last = days
-    return f"day = date'{first}'" if first == last else f"day between date'{first}' and date'{last}'"
+    # Not `between`: as a condition of what is replaced, Delta does not know the word.
+    return f"day = date'{first}'" if first == last else f"(day >= date'{first}' and day <= date'{last}')"
