@@ -14,6 +14,7 @@ from braid.define.expectations import (
     Volume,
 )
 from braid.define.lookup import Lookup
+from braid.define.sinks import files, kafka_topic, postgres
 from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import (
@@ -67,7 +68,9 @@ __all__ = [
     "collect_set",
     "count",
     "count_distinct",
+    "files",
     "first",
+    "kafka_topic",
     "last",
     "max_",
     "mean",
@@ -76,6 +79,7 @@ __all__ = [
     "min_",
     "mode",
     "percentile",
+    "postgres",
     "quantile",
     "session",
     "sliding",

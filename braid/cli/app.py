@@ -25,6 +25,7 @@ COMMANDS = (
     "serving.query",
     "serving.serve",
     "serving.sql",
+    "serving.sink",
     "platform.up",
 )
 

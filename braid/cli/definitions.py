@@ -27,14 +27,21 @@ def register(app: typer.Typer) -> None:
 
 
 def check(json: Json = False) -> None:
-    """Compile every source and view with Spark, read every lookup, and report all problems at once.
+    """Compile every source and view with Spark, read every lookup, ask every sink, and report all problems at once.
 
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
     from braid.check import definitions as checks
+    from serving_layer.sinks.check import problems as problems_of_sinks
 
     definitions = _definitions()
     problems = checks.check(_spark(), definitions)
+    problems += [
+        checks.Problem(
+            f"view {found.view!r}", f"sink {found.sink!r}", None, found.message, "see what it says"
+        )
+        for found in problems_of_sinks(current_settings(), definitions.views.values())
+    ]
     if json:
         checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
         print_json({"ok": not problems, **checked, "problems": [problem._asdict() for problem in problems]})
