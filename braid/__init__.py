@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from braid.define.alerts import Alert, message, webhook
 from braid.define.expectations import (
     AddsUp,
     Arrived,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddsUp",
+    "Alert",
     "Arrived",
     "Drift",
     "Filled",
@@ -76,6 +78,7 @@ __all__ = [
     "mean",
     "median",
     "merged",
+    "message",
     "min_",
     "mode",
     "percentile",
@@ -86,6 +89,7 @@ __all__ = [
     "stddev",
     "sum_",
     "tumbling",
+    "webhook",
 ]
 
 

@@ -26,6 +26,7 @@ COMMANDS = (
     "serving.serve",
     "serving.sql",
     "serving.sink",
+    "serving.alerts",
     "platform.up",
 )
 

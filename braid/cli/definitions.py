@@ -1,5 +1,6 @@
 """`braid check`, `braid views` and `braid show`: what is defined, and whether it works."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,15 +33,11 @@ def check(json: Json = False) -> None:
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
     from braid.check import definitions as checks
-    from serving_layer.sinks.check import problems as problems_of_sinks
 
     definitions = _definitions()
     problems = checks.check(_spark(), definitions)
     problems += [
-        checks.Problem(
-            f"view {found.view!r}", f"sink {found.sink!r}", None, found.message, "see what it says"
-        )
-        for found in problems_of_sinks(current_settings(), definitions.views.values())
+        checks.Problem(*found, "see what it says") for found in _problems_of_what_leaves(definitions)
     ]
     if json:
         checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
@@ -58,6 +55,20 @@ def check(json: Json = False) -> None:
         console.print(f"checked; {counts}", highlight=False)
     if problems:
         raise failed(json, f"{len(problems)} problems found; each is shown with its fix.")
+
+
+def _problems_of_what_leaves(definitions: Definitions) -> Iterator[tuple[str, str, None, str]]:
+    """Of sinks and alerts: definition, part, no SQL, and what is wrong."""
+    from serving_layer.alerts import check as of_alerts
+    from serving_layer.sinks import check as of_sinks
+
+    settings = current_settings()
+    for found in of_sinks.problems(settings, definitions.views.values()):
+        yield f"view {found.view!r}", f"sink {found.sink!r}", None, found.message
+    alerts = definitions.alerts.values()
+    known = [(alert, of_sinks.served_schema(settings, alert.view.name)) for alert in alerts]
+    for wrong in of_alerts.problems(known):
+        yield f"alert {wrong.alert!r}", wrong.part, None, wrong.message
 
 
 def views(json: Json = False) -> None:

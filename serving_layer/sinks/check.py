@@ -12,8 +12,8 @@ from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from serving_layer.answer.reader import read
 from serving_layer.answer.scope import Scope
+from serving_layer.sinks.columns import columns_of_numbers
 from serving_layer.sinks.controls import place_of
-from serving_layer.sinks.delivering import columns_of_numbers
 from serving_layer.sinks.folder import Folder
 from serving_layer.sinks.kafka_topic import KafkaTopic
 from serving_layer.sinks.postgres import PostgresTable
@@ -45,16 +45,16 @@ def problems(settings: Settings, views: Iterable[View]) -> Iterator[SinkProblem]
 
 def _problem(settings: Settings, view: View, sink: Sink) -> str | None:
     if isinstance(sink, PostgresSink):
-        return PostgresTable(sink, view.name).problem(view, _served_schema(settings, view))
+        return PostgresTable(sink, view.name).problem(view, served_schema(settings, view.name))
     if isinstance(sink, KafkaSink):
         return KafkaTopic(sink, settings, place_of(settings, view.name, sink.name)).problem()
     return Folder(sink).problem()
 
 
-def _served_schema(settings: Settings, view: View) -> pa.Schema | None:
+def served_schema(settings: Settings, view: str) -> pa.Schema | None:
     """The columns of the numbers that are served; None before there are any."""
     try:
-        active = deployment.load(settings, view.name).active
+        active = deployment.load(settings, view).active
         if active is None:
             return None
         nothing = Scope(active.created, active.created)

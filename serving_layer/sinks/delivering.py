@@ -2,25 +2,26 @@
 
 import threading
 import time
-from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 import pyarrow as pa
 
 from braid.define.durations import parse_duration
-from braid.define.sinks import FilesSink, Sink
+from braid.define.sinks import FilesSink
 from braid.deploy.store import Version
 from braid.errors import BraidError
-from braid.merge.arrow import Snapshot
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
-from serving_layer.answer.numbers import KNOWN, STATUS, numbers
+from serving_layer.answer.numbers import final_until
 from serving_layer.memory.changes import Move, rows_of
 from serving_layer.memory.view_in_memory import ViewInMemory
+from serving_layer.sinks.columns import columns_of_numbers
 from serving_layer.sinks.outgoing import (
     VERSION,
     Delivery,
     Held,
+    Leaving,
     State,
     Step,
     Target,
@@ -37,8 +38,10 @@ log = Logger("sinks")
 class Delivering:
     """Told of moves by the thread that follows the view; delivers in a thread of its own."""
 
-    def __init__(self, view: str, sink: Sink, target: Target) -> None:
-        self.view, self.sink, self.target = view, sink, target
+    def __init__(
+        self, view: str, sink: Leaving, target: Target, kind: Literal["sink", "alert"] = "sink"
+    ) -> None:
+        self.view, self.sink, self.target, self._kind = view, sink, target, kind
         self.is_paused = False
         self.delivered = 0
         self._every = parse_duration(sink.every).total_seconds() if isinstance(sink, FilesSink) else 0.0
@@ -58,7 +61,7 @@ class Delivering:
 
     @property
     def name(self) -> str:
-        return f"sink {self.view} {self.sink.name}"
+        return f"{self._kind} {self.view} {self.sink.name}"
 
     def tell(self, now: ViewInMemory, move: Move | None = None, was: int = 0) -> None:
         """The view as it is now, and what moved since it was told before, when it was of version `was`."""
@@ -105,15 +108,18 @@ class Delivering:
             now, step = self._now, self._pending
             assert now is not None
             self._pending = Step({}, {})
+        is_first = False
         if step is None or replay:
             held = self.target.held(now.view)
             self._revision = held.revision
+            # A table is there before its first row is.
+            is_first = held.revision == 0
             step = Step(
                 _unlike(held) if replay else held.state, state_of(now.view, _rows(now), now.version.number)
             )
         changed, withdrawn = outgoing(self.sink.emit, step)
-        complete = now.mark and now.mark.complete
-        if changed or withdrawn or complete != self._complete:
+        complete = now.mark.complete if now.mark else None
+        if changed or withdrawn or is_first or complete != self._complete:
             self._hand_over(now, changed, withdrawn)
             self._took = time.monotonic() - began
         with self._lock:
@@ -127,25 +133,29 @@ class Delivering:
         }
         if self._schema is None or self._schema[0] != now.version:
             self._schema = now.version, columns_of_numbers(now.part([], {}))
-        complete = now.mark and now.mark.complete
+        complete, epoch = (now.mark.complete, now.mark.epoch) if now.mark else (None, None)
         delivery = Delivery(
             now.view, self._schema[1], self.sink.emit, now.version.number, self._revision + 1,
             changed, withdrawn, complete, position,
+            epoch, final_until(now.view, now.mark),
         )  # fmt: skip
         self.target.take(delivery)
         self._revision, self._complete = delivery.revision, complete
-        self._epoch = now.mark and now.mark.epoch
+        self._epoch = epoch
         self.delivered += len(changed) + len(withdrawn)
 
     def status(self) -> QueryStatus:
         with self._lock:
             now, pending, since = self._now, self._pending, self._since
         wait = max(0.0, self._due - time.monotonic()) if self._error else None
-        state = "paused" if self.is_paused else "retrying" if self._error else "running"
-        found = QueryStatus(self.name, "sink", "running", view=self.view)
-        return replace(
-            found,
-            state="starting" if now is None and state == "running" else state,
+        state: Literal["starting", "running", "retrying", "paused"] = "running" if now else "starting"
+        if self._error or self.is_paused:
+            state = "paused" if self.is_paused else "retrying"
+        return QueryStatus(
+            self.name,
+            self._kind,
+            state,
+            view=self.view,
             error=self._error,
             retry_in=wait,
             batch=self._revision,
@@ -156,11 +166,6 @@ class Delivering:
             epoch=self._epoch,
             version=None if now is None else now.version.number,
         )
-
-
-def columns_of_numbers(snapshot: Snapshot) -> pa.Schema:
-    """The columns of a view's numbers: keys, window, measures."""
-    return pa.schema([field for field in numbers(snapshot).schema if field.name not in (*KNOWN, STATUS)])
 
 
 def _rows(now: ViewInMemory) -> list[dict[str, object]]:

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from braid.define.view import View
 from braid.errors import BraidError
 from braid.states.arrow import INSTANT
 from serving_layer.answer.json_values import plain_rows
+from serving_layer.sinks.columns import typed_array
 from serving_layer.sinks.kafka_topic import held_by
 from serving_layer.sinks.outgoing import BOUNDS, Delivery, Held
 
@@ -100,11 +100,11 @@ def table_of(delivery: Delivery) -> pa.Table:
     """A delivery as a table with a type for each column."""
     records = list(delivery.records())
     columns: dict[str, pa.Array] = {
-        f"_{name}": _array([record[name] for record in records], kind) for name, kind in SAID.items()
+        f"_{name}": typed_array([record[name] for record in records], kind) for name, kind in SAID.items()
     }
     columns["_keys"] = pa.array([json.dumps(record["keys"]) for record in records], pa.string())
     for field in delivery.schema:
-        columns[field.name] = _array([_value(record, field.name) for record in records], field.type)
+        columns[field.name] = typed_array([_value(record, field.name) for record in records], field.type)
     return pa.table(columns)
 
 
@@ -112,15 +112,3 @@ def _value(record: dict[str, Any], name: str) -> Any:
     if name in BOUNDS:
         return record[name]
     return record["keys"][name] if name in record["keys"] else record["numbers"].get(name)
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Plain values in their own type again."""
-    if pa.types.is_decimal(kind):
-        return pa.array([None if value is None else Decimal(value) for value in values], kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_floating(kind):
-        texts = [None if value is None else str(value) for value in values]
-        return pa.array(texts, pa.string()).cast(kind)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pa.array([None if value is None else bytes.fromhex(value) for value in values], kind)
-    return pa.array(values, kind)

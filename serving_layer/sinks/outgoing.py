@@ -52,6 +52,8 @@ class Delivery:
     withdrawn: State
     complete: datetime | None = None
     position: Mapping[str, Any] = field(default_factory=dict)
+    epoch: datetime | None = None
+    final_until: datetime | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -81,6 +83,16 @@ class Delivery:
                 if name not in (*view.keys, *BOUNDS, STATUS, VERSION, CHANGE)
             },
         }
+
+
+class Leaving(Protocol):
+    """What says where rows go and which of them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def emit(self) -> Emit: ...
 
 
 class Target(Protocol):

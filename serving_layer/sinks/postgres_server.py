@@ -69,7 +69,8 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
             f"{variable_of('dsn', dsn)} is not an address of PostgreSQL: write it as "
             "'postgresql://USER:PASSWORD@HOST:5432/DATABASE'."
         ) from None
-    return psycopg.connect(**WAITS | {name: str(value) for name, value in options.items()}, autocommit=True)
+    text = psycopg.conninfo.make_conninfo(**WAITS | {name: str(value) for name, value in options.items()})
+    return psycopg.connect(text, autocommit=True)
 
 
 def explained(dsn: str, error: psycopg.Error) -> str:

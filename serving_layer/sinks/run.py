@@ -1,13 +1,15 @@
-"""Follows the views that have sinks, and runs each sink beside the others, without Spark, until it is stopped."""
+"""Follows the views that have sinks or alerts, and runs each of these beside the others, without Spark."""
 
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from braid.define.alerts import Alert
 from braid.define.sinks import KafkaSink, PostgresSink, Sink
 from braid.define.view import View
 from braid.errors import BraidError
@@ -16,6 +18,8 @@ from braid.runtime.lock import locked
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import SINKS, ProcessStatus
+from serving_layer.alerts.alarm import Alarm, AlertSink
+from serving_layer.alerts.send import Sending
 from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.follower import Follower
 from serving_layer.sinks.controls import place_of, read_controls, replay_done
@@ -43,13 +47,18 @@ def target_of(settings: Settings, view: str, sink: Sink) -> Target:
 class Following:
     """One view, followed for all its sinks."""
 
-    def __init__(self, settings: Settings, view: View, memory: BlockCache) -> None:
+    def __init__(
+        self, settings: Settings, view: View, memory: BlockCache, alerts: Sequence[Alert] = ()
+    ) -> None:
         self._settings, self._view, self._memory = settings, view, memory
         self._follower: Follower | None = None
         self._again = 0.0
         self._error: str | None = None
         self.sinks = [
             Delivering(view.name, sink, target_of(settings, view.name, sink)) for sink in view.sinks
+        ]
+        self.sinks += [
+            Delivering(view.name, AlertSink(alert), Alarm(alert, settings), "alert") for alert in alerts
         ]
 
     def step(self) -> None:
@@ -91,52 +100,71 @@ class Following:
 
 
 def run(
-    settings: Settings, views: Iterable[View], stop: threading.Event, memory_bytes: int = 1 << 28
+    settings: Settings,
+    views: Iterable[View],
+    alerts: Collection[Alert],
+    stop: threading.Event,
+    memory_bytes: int = 1 << 28,
 ) -> None:
-    """Until `stop` is set. Each sink delivers in a thread of its own; one thread follows all views."""
+    """Until `stop` is set. Each sink, alert and receiver has a thread of its own; one thread follows all views."""
     memory = BlockCache(memory_bytes)
-    followed = [Following(settings, view, memory) for view in views if view.sinks]
+    of_view = {view.name: [alert for alert in alerts if alert.view.name == view.name] for view in views}
+    followed = [
+        Following(settings, view, memory, of_view[view.name])
+        for view in views
+        if view.sinks or of_view[view.name]
+    ]
     if not followed:
-        raise BraidError("no view has sinks: add one, such as sinks=(postgres('warehouse', table='hits'),).")
+        raise BraidError(
+            "no view has sinks or alerts: add one, such as sinks=(postgres('db', table='hits'),)."
+        )
+    sending = [Sending(alert, receiver, settings) for alert in alerts for receiver in alert.send]
+    sinks = [sink for each in followed for sink in each.sinks]
+    threads = [_thread(sink.name, partial(_work, settings, sink, stop)) for sink in sinks]
+    threads += [_thread(each.name, partial(_send, each, stop)) for each in sending]
     with ExitStack() as held:
         if settings.home_is_local:
             held.enter_context(locked(Path(settings.local_home()) / "drivers" / SINKS, 10.0, _refusal))
-        sinks = [sink for each in followed for sink in each.sinks]
-        threads = [
-            threading.Thread(target=_work, args=(settings, sink, stop), name=sink.name, daemon=True)
-            for sink in sinks
-        ]
-        _follow(settings, followed, threads, stop)
+        for thread in threads:
+            thread.start()
+        try:
+            _follow(settings, followed, [*sinks, *sending], stop)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(60.0)
         for sink in sinks:
             sink.target.close()
     status.forget(settings, SINKS)
 
 
+def _thread(name: str, work: Callable[[], None]) -> threading.Thread:
+    return threading.Thread(target=work, name=name, daemon=True)
+
+
 def _follow(
     settings: Settings,
     followed: Sequence[Following],
-    threads: Sequence[threading.Thread],
+    parts: Sequence[Delivering | Sending],
     stop: threading.Event,
 ) -> None:
     started, due = datetime.now(UTC), 0.0
-    try:
-        while not stop.wait(PAUSE):
+    for each in followed:
+        each.obey()
+    while not stop.wait(PAUSE):
+        for each in followed:
+            each.step()
+        if time.monotonic() >= due:
             for each in followed:
-                each.step()
-            if time.monotonic() >= due:
-                for each in followed:
-                    each.obey()
-                found = tuple(sink.status() for each in followed for sink in each.sinks)
-                status.write(settings, ProcessStatus(SINKS, os.getpid(), started, datetime.now(UTC), found))
-                due = time.monotonic() + EVERY
-                for thread in threads:
-                    if thread.ident is None:
-                        thread.start()
-    finally:
-        stop.set()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join(60.0)
+                each.obey()
+            found = tuple(part.status() for part in parts)
+            status.write(settings, ProcessStatus(SINKS, os.getpid(), started, datetime.now(UTC), found))
+            due = time.monotonic() + EVERY
+
+
+def _send(sending: Sending, stop: threading.Event) -> None:
+    while not stop.wait(PAUSE * 2):
+        sending.turn()
 
 
 def _work(settings: Settings, sink: Delivering, stop: threading.Event) -> None:

@@ -76,7 +76,7 @@ def _children(settings: Settings, definitions: Definitions) -> "list[Startable]"
         Child(ENGINE, _braid("stream", "--ingest"), ready=lambda: _has_reported(settings, ENGINE))
     )
     children.append(Child(SERVING, _braid("serve"), ready=lambda: _answers(settings)))
-    if any(view.sinks for view in definitions.views.values()):
+    if definitions.alerts or any(view.sinks for view in definitions.views.values()):
         children.append(Child(SINKS, _braid("sink", "run"), ready=lambda: _has_reported(settings, SINKS)))
     return children
 

@@ -32,9 +32,10 @@ def register(parent: typer.Typer) -> None:
 
 @app.command()
 def run(names: ViewNames = None) -> None:
-    """Deliver the views' merged numbers to their sinks, until Ctrl-C or SIGTERM; `braid up` does it by itself.
+    """Deliver the views' merged numbers to their sinks and judge their alerts, until Ctrl-C or SIGTERM.
 
-    A sink that fails is tried again and stops no other one. It may be killed at any moment and started again.
+    `braid up` does it by itself. A sink that fails is tried again and stops no other one. It may be killed at any
+    moment and started again.
 
     Example: `braid sink run page_traffic`
     """
@@ -42,9 +43,10 @@ def run(names: ViewNames = None) -> None:
 
     settings = current_settings()
     definitions = load_definitions(settings.definitions)
-    views = [_with_sinks(name) for name in names] if names else list(definitions.views.values())
+    views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
+    alerts = [alert for alert in definitions.alerts.values() if not names or alert.view.name in names]
     with stop_on_signals() as stop:
-        deliver(settings, views, stop, bytes_of(settings.serve_memory) // 4)
+        deliver(settings, views, alerts, stop, bytes_of(settings.serve_memory) // 4)
 
 
 @app.command()
