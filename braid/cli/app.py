@@ -27,6 +27,7 @@ COMMANDS = (
     "serving.sql",
     "serving.sink",
     "serving.alerts",
+    "serving.monitor",
     "platform.up",
 )
 
