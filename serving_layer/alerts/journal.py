@@ -2,9 +2,10 @@
 
 import json
 import threading
+from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,31 +27,54 @@ JOURNAL = pa.schema(
 )  # fmt: skip
 # Threads of one process write to one table: each waits for its turn, so that none has to try again.
 _TURN = threading.Lock()
+COMPACT_EVERY = 100
 
 
 class _News:
-    """How often this process has appended: who has read since need not read again."""
+    """What this process has appended, and how often for each alert: who has read since need not read the table."""
 
-    count = 1
+    counts: ClassVar[Counter[tuple[str, str]]] = Counter()
+    recent: ClassVar[deque[tuple[str, dict[str, Any]]]] = deque(maxlen=10_000)
 
 
 def place(settings: Settings) -> str:
     return settings.location("alerts", "journal")
 
 
-def news() -> int:
-    """Another number whenever this process has written something."""
-    return _News.count
+def news(settings: Settings, alert: str) -> int:
+    """Another number whenever this process has written something about the alert."""
+    return _News.counts[settings.home, alert]
 
 
 def append(settings: Settings, entries: list[dict[str, Any]]) -> None:
-    """All of them in one commit."""
-    if entries:
-        if settings.home_is_local:
-            documents.make_folder(place(settings))
-        with _TURN:
-            write_deltalake(place(settings), pa.Table.from_pylist(entries, JOURNAL), mode="append")
-        _News.count += 1
+    """All of them in one commit. Every so often what was written is put together: a file a commit would be many."""
+    if not entries:
+        return
+    if settings.home_is_local:
+        documents.make_folder(place(settings))
+    with _TURN:
+        write_deltalake(place(settings), pa.Table.from_pylist(entries, JOURNAL), mode="append")
+        table = open_table(place(settings))
+        if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            table.optimize.compact()
+            table.create_checkpoint()
+            table.vacuum(dry_run=False)
+        for entry in entries:
+            _News.recent.append((settings.home, entry))
+            _News.counts[settings.home, entry["alert"]] += 1
+
+
+def entries_after(settings: Settings, alert: str, after: int) -> list[dict[str, Any]]:
+    """What an alert has said since, from memory where that is all of it."""
+    with _TURN:
+        recent = [
+            entry
+            for home, entry in _News.recent
+            if home == settings.home and entry["alert"] == alert and entry["number"] > after
+        ]
+    if recent and recent[0]["number"] == after + 1:
+        return [_parsed(entry) for entry in recent]
+    return read_journal(settings, alert, after)
 
 
 def read_journal(
@@ -67,10 +91,11 @@ def read_journal(
             rows = rows.filter(pc.equal(rows[column], value))
     rows = rows.filter(pc.greater(rows["number"], after))
     rows = rows.sort_by([("at", "ascending"), ("number", "ascending")])
-    return [
-        entry | {"keys": json.loads(entry["keys"]), "numbers": json.loads(entry["numbers"])}
-        for entry in rows.to_pylist()
-    ]
+    return [_parsed(entry) for entry in rows.to_pylist()]
+
+
+def _parsed(entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {"keys": json.loads(entry["keys"]), "numbers": json.loads(entry["numbers"])}
 
 
 def newest_of_each(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

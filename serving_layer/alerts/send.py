@@ -14,7 +14,7 @@ from braid.runtime.secrets import secret, variable_of
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
 from braid.tables import documents
-from serving_layer.alerts.journal import news, read_journal, state_of_entry
+from serving_layer.alerts.journal import entries_after, news, read_journal, state_of_entry
 
 FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 PATIENCE = 10.0
@@ -33,7 +33,7 @@ class Sending:
         self._error: str | None = None
         self._backoff, self._due = 0.0, 0.0
         self.count = 0
-        self._read_at = 0
+        self._read_at = -1
 
     @property
     def name(self) -> str:
@@ -64,10 +64,10 @@ class Sending:
         )  # fmt: skip
 
     def _send_all(self) -> None:
-        seen = news()
+        seen = news(self._settings, self.alert.name)
         if seen == self._read_at:
             return
-        entries = read_journal(self._settings, self.alert.name, self._position())
+        entries = entries_after(self._settings, self.alert.name, self._position())
         self._waiting = len(entries)
         for entry in entries:
             if not entry["quiet"]:

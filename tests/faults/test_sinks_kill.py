@@ -126,9 +126,11 @@ def delivered(settings: Settings, after: int) -> bool:
     return bool(found) and (found[0].batch or 0) > after
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.soak)])
 def test_killed_and_restarted_at_random_the_table_is_what_is_served_and_never_a_mixture(
-    home: Path, tmp_path: Path, server: Server
+    home: Path, tmp_path: Path, server: Server, kills: int
 ) -> None:
+    server.query("DROP TABLE IF EXISTS hits, braid_sinks")
     settings = Settings(home=str(home))
     file = tmp_path / "defined.py"
     file.write_text(DEFINITIONS.format(folder=str(tmp_path / "out")))
@@ -147,15 +149,14 @@ def test_killed_and_restarted_at_random_the_table_is_what_is_served_and_never_a_
         watching.start()
         ending.callback(watching.join)
         ending.callback(reader.stop.set)
-        for kill in range(5):
+        for kill in range(kills):
             writing.work(writing.draw.randrange(1, 4))
-            if kill in (1, 3):
+            if kill % 5 in (1, 2):
                 server.stop(kill=True)
                 writing.work(1)
                 server.start()
-            if kill < len(CHANGES):
-                with changing(settings, "hits") as draft:
-                    draft.value = CHANGES[kill](draft.value)
+            with changing(settings, "hits") as draft:
+                draft.value = CHANGES[kill % 2 if kill < 2 else 2 + kill % 2](draft.value)
             writing.work(1)
             # At any moment of a delivery, which a reader's looks divide finely enough.
             looks = len(reader.seen) + writing.draw.randrange(60)

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from braid import Alert, all_time, message, session, tumbling, webhook
 from braid.define.windows import Window
 from braid.deploy.store import changing, promoted, replayed
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
+from serving_layer.alerts import journal
 from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.alerts.journal import newest_of_each, read_journal
 from serving_layer.alerts.send import Sending, for_alertmanager
@@ -330,3 +332,19 @@ def test_an_unknown_receiver_is_said(settings: Settings) -> None:
     listening.hear()
     assert not sender.turn()
     assert "there is no url 'nowhere': set BRAID_URL_NOWHERE" in (sender.status().error or "")
+
+
+def test_a_journal_that_is_put_together_says_the_same(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "COMPACT_EVERY", 3)
+    tables = begun(settings)
+    listening = Listening(settings, BUSY)
+    for minute in range(1, 12):
+        tables.append(events(minute, 3, minute))
+        listening.hear()
+    heard = said(settings)
+    assert [each[3] for each in heard if each[0] == "fired"] == list(range(1, 10))
+    assert len(DeltaTable(journal.place(settings)).file_uris()) < 5
+    Listening(settings, BUSY)
+    assert said(settings) == heard

@@ -192,6 +192,7 @@ def test_the_metrics_are_in_base_units_and_carry_their_labels(engine: ProcessSta
     found = {name: value for (name, labels), value in samples.items() if labels == of_hits}
     assert found == {
         "braid_query_running": 1,
+        "braid_query_paused": 0,
         "braid_query_batch": 3,
         "braid_query_batch_seconds": 0.25,
         "braid_query_rows_per_second": 40.5,
