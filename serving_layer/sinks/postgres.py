@@ -27,6 +27,7 @@ from serving_layer.sinks.postgres_server import (
     connect,
     explained,
     require_columns,
+    require_schema,
 )
 
 
@@ -37,9 +38,9 @@ class PostgresTable:
         self._sink, self._view = sink, view
         self._connection: psycopg.Connection[Any] | None = None
         self._revision: int | None = None
-        schema, _, table = sink.table.rpartition(".")
-        self._table = sql.Identifier(*filter(None, (schema, table)))
-        self._positions = sql.Identifier(*filter(None, (schema, POSITIONS)))
+        self._schema, _, table = sink.table.rpartition(".")
+        self._table = sql.Identifier(*filter(None, (self._schema, table)))
+        self._positions = sql.Identifier(*filter(None, (self._schema, POSITIONS)))
 
     def held(self, view: View) -> Held:
         with self._transaction() as cursor:
@@ -81,7 +82,9 @@ class PostgresTable:
         try:
             with self._transaction() as cursor:
                 there = self._columns(cursor)
-                if there and not self._is_ours(cursor):
+                if not there:
+                    require_schema(cursor, self._sink.name, self._schema)
+                elif not self._is_ours(cursor):
                     bounds = () if isinstance(view.window, AllTime) else BOUNDS
                     names = (*view.keys, *bounds, *view.measures)
                     known = pa.schema([]) if schema is None else schema

@@ -50,6 +50,23 @@ def require_columns(sink: str, there: dict[str, str], needed: dict[str, str]) ->
         )
 
 
+def require_schema(cursor: "psycopg.Cursor[Any]", sink: str, schema: str) -> None:
+    """Refuses a table that could not be made: its schema is not there, or not for this user to make tables in."""
+    cursor.execute(
+        "SELECT coalesce(nullif(%s, ''), current_schema()), to_regnamespace(coalesce(nullif(%s, ''), "
+        "current_schema())) IS NOT NULL, current_user",
+        [schema, schema],
+    )
+    name, is_there, user = cursor.fetchone() or (schema, False, "")
+    if not is_there:
+        raise BraidError(f'{sink}: schema "{name}" does not exist: create it, or name another one.')
+    cursor.execute("SELECT has_schema_privilege(%s, 'CREATE')", [name])
+    if cursor.fetchone() != (True,):
+        raise BraidError(
+            f'{sink}: user {user!r} may not create tables in schema "{name}": GRANT CREATE ON SCHEMA {name} TO {user}.'
+        )
+
+
 def type_of(kind: pa.DataType) -> str:
     """An exact type for each that a key or a presented number can have."""
     if pa.types.is_decimal(kind):
