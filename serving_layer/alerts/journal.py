@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
+from braid.runtime.object_store import delta_address, delta_options
 from braid.runtime.settings import Settings
 from braid.states.arrow import INSTANT
 from braid.tables import documents
@@ -53,7 +54,10 @@ def append(settings: Settings, entries: list[dict[str, Any]]) -> None:
     if settings.home_is_local:
         documents.make_folder(place(settings))
     with _TURN:
-        write_deltalake(place(settings), pa.Table.from_pylist(entries, JOURNAL), mode="append")
+        write_deltalake(
+            delta_address(place(settings)), pa.Table.from_pylist(entries, JOURNAL), mode="append",
+            storage_options=delta_options(place(settings)),
+        )  # fmt: skip
         table = open_table(place(settings))
         if table is not None and table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
             table.optimize.compact()

@@ -46,9 +46,10 @@ def problems(settings: Settings, views: Iterable[View]) -> Iterator[SinkProblem]
 def _problem(settings: Settings, view: View, sink: Sink) -> str | None:
     if isinstance(sink, PostgresSink):
         return PostgresTable(sink, view.name).problem(view, served_schema(settings, view.name))
-    if isinstance(sink, KafkaSink):
-        return KafkaTopic(sink, settings, place_of(settings, view.name, sink.name)).problem()
-    return Folder(sink).problem()
+    place = place_of(settings, view.name, sink.name)
+    return (
+        KafkaTopic(sink, settings, place) if isinstance(sink, KafkaSink) else Folder(sink, place)
+    ).problem()
 
 
 def served_schema(settings: Settings, view: str) -> pa.Schema | None:

@@ -29,6 +29,17 @@ def place_of(settings: Settings, view: str, name: str) -> str:
     return settings.location("sinks", view, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}")
 
 
+def last_revision(place: str) -> int:
+    """The largest revision that was ever given to a sink, also when the sink itself has forgotten it."""
+    text = documents.read(f"{place}/revision.json")
+    return 0 if text is None else int(json.loads(text)["revision"])
+
+
+def note_revision(place: str, revision: int) -> None:
+    """Before it is used: a number that was given away is never given again."""
+    documents.write(f"{place}/revision.json", json.dumps({"revision": revision}) + "\n")
+
+
 def read_controls(settings: Settings, view: str) -> Controls:
     text = documents.read(_uri(settings, view))
     if text is None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from braid.errors import BraidError
 from braid.states.arrow import INSTANT
 from serving_layer.answer.json_values import plain_rows
 from serving_layer.sinks.columns import typed_array
+from serving_layer.sinks.controls import last_revision, note_revision
 from serving_layer.sinks.kafka_topic import held_by
 from serving_layer.sinks.outgoing import BOUNDS, Delivery, Held
 
@@ -28,8 +30,8 @@ SAID = {
 class Folder:
     """One folder. A file that is there is never changed."""
 
-    def __init__(self, sink: FilesSink) -> None:
-        self._sink = sink
+    def __init__(self, sink: FilesSink, place: str) -> None:
+        self._sink, self._place = sink, place
         self._path = Path(sink.path).expanduser()
 
     def held(self, view: View) -> Held:
@@ -37,11 +39,14 @@ class Folder:
             self._path.mkdir(parents=True, exist_ok=True)
             for draft in self._path.glob(".*.draft"):
                 draft.unlink()
-            return held_by(self._records(view), view.name)
+            found = held_by(self._records(view), view.name)
+        # Whoever takes files away has read their revisions.
+        return replace(found, revision=max(found.revision, last_revision(self._place)))
 
     def take(self, delivery: Delivery) -> None:
         if delivery.is_empty:
             return
+        note_revision(self._place, delivery.revision)
         name = f"{delivery.view.name}-{delivery.revision:012d}.{self._sink.format}"
         draft = self._path / f".{name}.draft"
         with self._explained():

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from braid.define.sinks import KafkaSink
@@ -11,6 +12,7 @@ from braid.errors import BraidError
 from braid.runtime import kafka
 from braid.runtime.settings import Settings
 from braid.tables import documents
+from serving_layer.sinks.controls import last_revision, note_revision
 from serving_layer.sinks.outgoing import Delivery, Held, State, row_of
 
 CONNECT_MS = 10_000
@@ -24,7 +26,7 @@ class KafkaTopic:
 
     def __init__(self, sink: KafkaSink, settings: Settings, place: str) -> None:
         self._sink, self._settings = sink, settings
-        self._outbox = f"{place}/outbox.jsonl"
+        self._place, self._outbox = place, f"{place}/outbox.jsonl"
         self._producer: Any = None
 
     def held(self, view: View) -> Held:
@@ -33,9 +35,13 @@ class KafkaTopic:
         records = [json.loads(line) for line in (waiting or "").splitlines()]
         self._send(records)
         documents.remove(self._outbox)
-        return held_by(self._read(), view.name)
+        found = held_by(self._read(), view.name)
+        # A topic that deletes old records forgets their revisions, and those who have read them do not.
+        return replace(found, revision=max(found.revision, last_revision(self._place)))
 
     def take(self, delivery: Delivery) -> None:
+        if not delivery.is_empty:
+            note_revision(self._place, delivery.revision)
         for some in _batched(delivery.records()):
             documents.write(self._outbox, "".join(json.dumps(record) + "\n" for record in some))
             self._send(some)

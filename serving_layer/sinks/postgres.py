@@ -28,6 +28,7 @@ from serving_layer.sinks.postgres_server import (
     explained,
     require_columns,
     require_schema,
+    storable,
 )
 
 
@@ -166,7 +167,7 @@ class PostgresTable:
         if not there:
             self._create(cursor, delivery, needed)
             return
-        if there == needed or dict(sorted(there.items())) == dict(sorted(needed.items())):
+        if there == needed:
             return
         if self._revision is None:
             require_columns(self._sink.name, there, needed)
@@ -181,6 +182,10 @@ class PostgresTable:
             if there.get(name) != kind
         ]
         cursor.execute(sql.SQL("ALTER TABLE {} ").format(self._table) + sql.SQL(", ").join(parts))
+        # A column that went has taken its index along.
+        self._index(
+            cursor, delivery, {name: kind for name, kind in needed.items() if there.get(name) != kind}
+        )
 
     def _create(self, cursor: "psycopg.Cursor[Any]", delivery: Delivery, needed: dict[str, str]) -> None:
         """An index on the window and on each key; of texts by their hash, which has no longest length."""
@@ -193,6 +198,9 @@ class PostgresTable:
         cursor.execute(
             sql.SQL("CREATE TABLE {} ({})").format(self._table, sql.SQL(", ").join([*columns, identity]))
         )
+        self._index(cursor, delivery, needed)
+
+    def _index(self, cursor: "psycopg.Cursor[Any]", delivery: Delivery, needed: dict[str, str]) -> None:
         for name in ("window_start", *delivery.view.keys):
             if name in needed:
                 way = sql.SQL("hash" if needed[name] == "text" else "btree")
@@ -228,7 +236,7 @@ class PostgresTable:
         with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(self._table, listed)) as copy:
             for at, row, change in rows:
                 full = row | same | {KEY: at, CHANGE: change}
-                copy.write_row([_storable(full.get(name)) for name in names])
+                copy.write_row([storable(full.get(name)) for name in names])
 
     def _note(self, cursor: "psycopg.Cursor[Any]", delivery: Delivery) -> None:
         cursor.execute(
@@ -240,8 +248,3 @@ class PostgresTable:
             [self._sink.table, delivery.view.name, self._sink.emit, delivery.version, delivery.revision,
              delivery.complete, json.dumps(dict(delivery.position))],
         )  # fmt: skip
-
-
-def _storable(value: Any) -> Any:
-    """PostgreSQL's texts hold every character but one."""
-    return value.replace("\x00", "\u2400") if isinstance(value, str) else value

@@ -26,7 +26,7 @@ TYPES: dict[Callable[[pa.DataType], bool], str] = {
 # Every wait has an end: a server that does not answer is tried again later.
 WAITS = {
     "connect_timeout": "10", "tcp_user_timeout": "20000", "keepalives_idle": "10", "keepalives_interval": "5",
-    "options": "-c lock_timeout=10s -c statement_timeout=120s -c idle_in_transaction_session_timeout=120s "
+    "options": "-c lock_timeout=10s -c statement_timeout=30min -c idle_in_transaction_session_timeout=120s "
     "-c timezone=UTC",
 }  # fmt: skip
 
@@ -98,3 +98,8 @@ def explained(dsn: str, error: psycopg.Error) -> str:
     except (psycopg.Error, BraidError):
         password = ""
     return said.replace(password, "(not shown)") if password else said
+
+
+def storable(value: Any) -> Any:
+    """PostgreSQL's texts hold every character but one."""
+    return value.replace("\x00", "\u2400") if isinstance(value, str) else value

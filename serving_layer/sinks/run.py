@@ -41,7 +41,7 @@ def target_of(settings: Settings, view: str, sink: Sink) -> Target:
         return PostgresTable(sink, view)
     if isinstance(sink, KafkaSink):
         return KafkaTopic(sink, settings, place_of(settings, view, sink.name))
-    return Folder(sink)
+    return Folder(sink, place_of(settings, view, sink.name))
 
 
 class Following:

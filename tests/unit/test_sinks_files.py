@@ -49,20 +49,20 @@ def test_the_files_say_what_is_served(
     settings, folder = Settings(home=str(home)), tmp_path / "out"
     sink = files(str(folder), format=format, emit=emit, every="1 millisecond")
     tables = begun(settings, window)
-    feeding = Feeding(settings, sink, Folder(sink))
+    feeding = Feeding(settings, sink, Folder(sink, str(home / "sinks")))
     draw = random.Random(emit)
     for turn in range(1, 7):
         epoch = MIDNIGHT + turn * MINUTE
         tables.append(some_events(draw.randrange(99), 6, epoch, hours=draw.randrange(1, 30)))
         feeding.look()
         if draw.random() < 0.4:
-            feeding = Feeding(settings, sink, Folder(sink))
+            feeding = Feeding(settings, sink, Folder(sink, str(home / "sinks")))
         feeding.delivering._due = 0.0
         feeding.turn()
         assert newest(folder) == served(settings, final=emit != "updates")
     before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
     (folder / ".hits-9.parquet.draft").write_text("half of a file, of one that was killed")
-    Feeding(settings, sink, Folder(sink)).turn()
+    Feeding(settings, sink, Folder(sink, str(home / "sinks"))).turn()
     assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == before
 
 
@@ -70,7 +70,7 @@ def test_a_folder_gets_a_file_not_more_often_than_it_is_asked_for(home: Path, tm
     settings, folder = Settings(home=str(home)), tmp_path / "out"
     sink = files(str(folder), every="1 hour")
     tables = begun(settings, tumbling("1 minute"))
-    feeding = Feeding(settings, sink, Folder(sink))
+    feeding = Feeding(settings, sink, Folder(sink, str(home / "sinks")))
     feeding.turn()
     tables.append(some_events(1, 6, MIDNIGHT + MINUTE))
     feeding.look()
@@ -79,12 +79,27 @@ def test_a_folder_gets_a_file_not_more_often_than_it_is_asked_for(home: Path, tm
     assert (feeding.delivering.status().lag_events or 0) > 0
 
 
+def test_a_revision_is_never_given_twice_also_when_somebody_takes_the_files_away(
+    home: Path, tmp_path: Path
+) -> None:
+    settings, folder = Settings(home=str(home)), tmp_path / "out"
+    sink = files(str(folder), format="jsonl")
+    begun(settings, tumbling("1 minute"))
+    Feeding(settings, sink, Folder(sink, str(home / "sinks"))).turn()
+    (taken,) = folder.iterdir()
+    taken.unlink()
+    Feeding(settings, sink, Folder(sink, str(home / "sinks"))).turn()
+    (again,) = folder.iterdir()
+    assert again.name > taken.name
+    assert newest(folder) == served(settings)
+
+
 def test_a_folder_that_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
     settings = Settings(home=str(home))
     (tmp_path / "file").write_text("")
     sink = files(str(tmp_path / "file" / "out"))
     begun(settings, tumbling("1 minute"))
-    feeding = Feeding(settings, sink, Folder(sink))
+    feeding = Feeding(settings, sink, Folder(sink, str(home / "sinks")))
     assert not feeding.delivering.turn()
     assert "cannot be used" in (feeding.delivering.status().error or "")
-    assert "cannot be used" in (Folder(sink).problem() or "")
+    assert "cannot be used" in (Folder(sink, str(home / "sinks")).problem() or "")
