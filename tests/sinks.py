@@ -1,9 +1,12 @@
 """A sink fed by hand, turn by turn, and what it is to hold."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from braid.define.sinks import Sink
+from braid.define.view import View
 from braid.define.windows import Window
+from braid.deploy.store import changing, promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
 from serving_layer.memory.changes import rows_of
 from serving_layer.memory.follower import Follower
@@ -24,7 +27,7 @@ class Feeding:
         before = self.follower.now
         move = self.follower.step()
         if self.follower.now is not before:
-            self.delivering.tell(self.follower.now, move, before.version.number)
+            self.delivering.tell(self.follower.now, move)
 
     def turn(self) -> None:
         assert self.delivering.turn(), self.delivering.status().error
@@ -48,3 +51,19 @@ def served(settings: Settings, final: bool = False) -> list[str]:
 
 def as_texts(rows: Any) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
+
+
+def promote(settings: Settings, tables: Tables, changed: View) -> Tables:
+    """Another definition of the same events, promoted as version 2."""
+    now = datetime(2024, 1, 1, tzinfo=UTC)
+    second = Tables(settings, changed, number=2)
+    second.deploy()
+    second.append(tables.events)
+    with changing(settings, "hits") as draft:
+        draft.value = promoted(replayed(draft.value, 2, now), 2, now)
+    return second
+
+
+def go_back(settings: Settings) -> None:
+    with changing(settings, "hits") as draft:
+        draft.value = rolled_back(draft.value, datetime(2024, 1, 1, tzinfo=UTC))

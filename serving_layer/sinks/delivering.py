@@ -63,16 +63,20 @@ class Delivering:
     def name(self) -> str:
         return f"{self._kind} {self.view} {self.sink.name}"
 
-    def tell(self, now: ViewInMemory, move: Move | None = None, was: int = 0) -> None:
-        """The view as it is now, and what moved since it was told before, when it was of version `was`."""
+    def tell(self, now: ViewInMemory, move: Move | None = None) -> None:
+        """The view as it is now, and what moved since it was told before."""
         with self._lock:
-            self._now = now
+            before, self._now = self._now, now
             if move is None:
                 return
+            if before is None or before.version != now.version:
+                # Another version may have other keys and columns: only the sink knows what it holds of the old one.
+                self._pending = None
             if self._pending is not None:
-                before = state_of(now.view, list(move.before.values()), was)
-                after = state_of(now.view, list(move.after.values()), now.version.number)
-                self._pending = joined(self._pending, Step(before, after))
+                sides = (list(rows.values()) for rows in (move.before, move.after))
+                self._pending = joined(
+                    self._pending, Step(*(state_of(now.view, rows, now.version.number) for rows in sides))
+                )
             if self._since is None:
                 self._since = time.monotonic()
 

@@ -16,10 +16,11 @@ from serving_layer.answer.json_values import plain
 from serving_layer.answer.numbers import STATUS
 from serving_layer.memory.changes import CHANGE, Row
 
-VERSION = "_version"
+VERSION, KEYS = "_version", "_keys"
 BOUNDS = ("window_start", "window_end")
 
-# Row id -> a row as people read it (keys, window, numbers), with its status and the version that it is of.
+# Row id -> a row as people read it (keys, window, numbers), with its status, the version that it is of and, where that
+# is known, the names of its keys: another version may have others.
 State = dict[str, Row]
 
 
@@ -68,6 +69,7 @@ class Delivery:
     def record(self, row: Row, change: str) -> dict[str, Any]:
         """A change as programs read it, alone and in any order: the newest revision of a row is what is served."""
         view = self.view
+        keys = row.get(KEYS, view.keys)
         return {
             "view": view.name,
             "version": self.version,
@@ -76,11 +78,11 @@ class Delivery:
             "status": row[STATUS],
             "complete": plain(self.complete, view.source.zone),
             **{name: row.get(name) for name in BOUNDS},
-            "keys": {key: row.get(key) for key in row if key in view.keys},
+            "keys": {key: row[key] for key in keys},
             "numbers": {
                 name: value
                 for name, value in row.items()
-                if name not in (*view.keys, *BOUNDS, STATUS, VERSION, CHANGE)
+                if name not in (*keys, *BOUNDS, STATUS, VERSION, KEYS, CHANGE)
             },
         }
 
@@ -117,14 +119,15 @@ def row_of(record: Mapping[str, Any]) -> tuple[str, Row]:
     """A record as the row that it says, and the row's id."""
     bounds = {name: record[name] for name in BOUNDS if record[name] is not None}
     row = record["keys"] | bounds | record["numbers"]
-    row |= {STATUS: record["status"], VERSION: record["version"]}
+    row |= {STATUS: record["status"], VERSION: record["version"], KEYS: tuple(record["keys"])}
     return row_id(record["window_start"], record["keys"]), row
 
 
 def state_of(view: View, rows: Iterator[Row] | list[Row], version: int) -> State:
     """Served rows by their ids."""
     return {
-        row_id(row.get(BOUNDS[0]), {key: row[key] for key in view.keys}): row | {VERSION: version}
+        row_id(row.get(BOUNDS[0]), {key: row[key] for key in view.keys}): row
+        | {VERSION: version, KEYS: view.keys}
         for row in rows
     }
 
@@ -156,5 +159,5 @@ def wanted(emit: Emit, state: State) -> State:
 
 def _says(emit: Emit, row: Row) -> Row:
     """What makes a row another one. A table has rows of one version; in a history, the same number is no news."""
-    hidden = (VERSION,) if emit == "revisions" else ()
+    hidden = (VERSION, KEYS) if emit == "revisions" else (KEYS,)
     return {name: value for name, value in row.items() if name not in hidden}

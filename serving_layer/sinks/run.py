@@ -87,7 +87,7 @@ class Following:
         move = self._follower.step()
         if self._follower.now is not before:
             for sink in self.sinks:
-                sink.tell(self._follower.now, move, before.version.number)
+                sink.tell(self._follower.now, move)
 
     def obey(self) -> None:
         """What a person has said since."""

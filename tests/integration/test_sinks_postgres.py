@@ -3,21 +3,21 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from braid import all_time, postgres, session, sliding, tumbling
-from braid.deploy.store import changing, deployed, promoted, replayed, rolled_back
+from braid import all_time, count, postgres, session, sliding, tumbling
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from serving_layer.answer.json_values import plain
+from serving_layer.memory.changes import rows_of
+from serving_layer.memory.follower import Follower
 from serving_layer.sinks.postgres import PostgresTable
 from tests.postgres import Server, a_server
-from tests.serving import MIDNIGHT, MINUTE, SOURCE, Tables, some_events, view_of
-from tests.sinks import Feeding, begun, served
+from tests.serving import MIDNIGHT, MINUTE, SOURCE, some_events, view_of
+from tests.sinks import Feeding, begun, go_back, promote, served
 
 WINDOWS = {
     "1 minute": tumbling("1 minute"),
@@ -53,8 +53,8 @@ def table(server: Server, hidden: tuple[str, ...] = HIDDEN) -> list[str]:
     )
 
 
-def feeding_of(settings: Settings) -> Feeding:
-    sink = postgres("warehouse", table="hits")
+def feeding_of(settings: Settings, emit: Any = "updates") -> Feeding:
+    sink = postgres("warehouse", table="hits", emit=emit)
     return Feeding(settings, sink, PostgresTable(sink, "hits"))
 
 
@@ -130,33 +130,34 @@ def test_a_history_keeps_every_number_that_was_final(settings: Settings, server:
     assert table(server, (*HIDDEN, "_change")) == more
 
 
-def test_a_promoted_version_replaces_all_rows_and_columns_in_one_transaction(
-    settings: Settings, server: Server
+@pytest.mark.parametrize("emit", ["updates", "revisions"])
+@pytest.mark.parametrize("keys", [("host",), ()], ids=["same keys", "fewer keys"])
+def test_a_promoted_version_replaces_all_rows_and_columns(
+    settings: Settings, server: Server, keys: tuple[str, ...], emit: Any
 ) -> None:
-    tables = begun(settings, tumbling("1 minute"))
-    feeding = feeding_of(settings)
+    tables = begun(settings, tumbling("1 minute"), lateness="1 minute")
+    feeding = feeding_of(settings, emit)
     feeding.turn()
-    changed = view_of(
-        tumbling("2 minutes"), measures={"hits": view_of(tumbling("1 minute")).measures["hits"]}
-    )
-    second = Tables(settings, changed, number=2)
-    now = datetime(2024, 1, 1, tzinfo=UTC)
-    with changing(settings, "hits") as draft:
-        draft.value = deployed(draft.value, changed, now)
-    second.append(tables.events)
-    with changing(settings, "hits") as draft:
-        draft.value = promoted(replayed(draft.value, 2, now), 2, now)
-    feeding.look()
-    feeding.turn()
-    assert table(server) == served(settings)
-    assert server.query("SELECT DISTINCT _version FROM hits") == [(2,)]
-    assert "total" not in table(server)[0]
-    with changing(settings, "hits") as draft:
-        draft.value = rolled_back(draft.value, now)
-    feeding.look()
-    feeding.turn()
-    assert table(server) == served(settings)
-    assert server.query("SELECT DISTINCT _version FROM hits") == [(1,)]
+    changed = view_of(tumbling("2 minutes"), keys=keys, lateness="1 minute", measures={"hits": count()})
+    promote(settings, tables, changed)
+    for version in (2, 1):
+        feeding.look()
+        feeding.turn()
+        if emit == "updates":
+            assert table(server) == served(settings)
+            assert server.query("SELECT DISTINCT _version FROM hits") == [(version,)]
+            assert ("total" in table(server)[0]) == (version == 1)
+        else:
+            newest = "SELECT DISTINCT ON (_key) * FROM hits ORDER BY _key, _revision DESC"
+            now = server.query(f"SELECT sum(hits), count(*) FROM ({newest}) n WHERE _change = 'changed'")
+            finals = [
+                row
+                for row in rows_of(Follower(settings, "hits").now).values()
+                if row["_status"] != "provisional"
+            ]
+            assert now == [(sum(row["hits"] for row in finals), len(finals))]
+        if version == 2:
+            go_back(settings)
 
 
 def test_a_server_that_was_away_gets_what_it_missed(settings: Settings, server: Server) -> None:

@@ -13,8 +13,8 @@ from braid.define.windows import Window
 from braid.runtime.settings import Settings
 from serving_layer.answer.json_values import plain_rows
 from serving_layer.sinks.folder import Folder
-from tests.serving import MIDNIGHT, MINUTE, SOURCE, some_events
-from tests.sinks import Feeding, as_texts, begun, served
+from tests.serving import MIDNIGHT, MINUTE, SOURCE, some_events, view_of
+from tests.sinks import Feeding, as_texts, begun, go_back, promote, served
 
 
 def newest(folder: Path) -> list[str]:
@@ -64,6 +64,35 @@ def test_the_files_say_what_is_served(
     (folder / ".hits-9.parquet.draft").write_text("half of a file, of one that was killed")
     Feeding(settings, sink, Folder(sink, str(home / "sinks"))).turn()
     assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_rows_of_a_version_with_other_keys_are_withdrawn_under_their_own(
+    home: Path, tmp_path: Path, format: Any
+) -> None:
+    settings, folder = Settings(home=str(home)), tmp_path / "out"
+    sink = files(str(folder), format=format, every="1 millisecond")
+    tables = begun(settings, tumbling("1 minute"))
+    feeding = Feeding(settings, sink, Folder(sink, str(home / "sinks")))
+    feeding.turn()
+    first = newest(folder)
+    promote(settings, tables, view_of(tumbling("1 minute"), keys=()))
+    feeding.look()
+    feeding.delivering._due = 0.0
+    feeding.turn()
+    kept = Folder(sink, str(home / "sinks")).held(view_of(tumbling("1 minute"))).state.values()
+    hidden = ("_version", "_keys")
+    assert as_texts({n: v for n, v in row.items() if n not in hidden} for row in kept) == served(settings)
+    go_back(settings)
+    feeding.look()
+    feeding.delivering._due = 0.0
+    feeding.turn()
+    kept = Folder(sink, str(home / "sinks")).held(view_of(tumbling("1 minute"))).state.values()
+    assert (
+        as_texts({n: v for n, v in row.items() if n not in hidden} for row in kept)
+        == served(settings)
+        == first
+    )
 
 
 def test_a_folder_gets_a_file_not_more_often_than_it_is_asked_for(home: Path, tmp_path: Path) -> None:
