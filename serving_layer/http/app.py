@@ -42,7 +42,7 @@ def create_app(
     """The application. The views are started and stopped with it."""
     require_token(host, token)
     others = others or OtherLayers()
-    metrics = ServerMetrics(views, others.processes)
+    metrics = ServerMetrics(views, others.processes, others.days, others.ledger)
     limits = limits or Limits()
     answering = Answering(limits, metrics)
     # What the other layers know may take longer, and does not take the place of questions.

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from braid.runtime.status import ProcessStatus
+from serving_layer.alerts.journal import listed
 from serving_layer.http.limits import Answering
 from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused, documented, problem
 from serving_layer.memory.all_views import AllViews
+
+AlertState = Literal["firing", "resolved", "withdrawn"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ def add_running(
                 404, "no such day has been audited: `braid batch run` audits days, `/data-docs/` lists them."
             )
         return Response(text, media_type="application/json" if path.endswith(".json") else "text/html")
+
+    @app.get("/alerts", tags=["layers"], responses=documented(400, 404, 503))
+    async def alerts(
+        view: Annotated[str | None, Query(description="Of this view alone.")] = None,
+        state: Annotated[AlertState | None, Query(description="Only those in this state.")] = None,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many.")] = 100,
+    ) -> dict[str, Any]:
+        """What alerts have said of which keys and windows, the newest first, with the numbers behind it."""
+        name = None if view is None else known_view(view)
+        found = await answering.run("/alerts", partial(listed, views.settings, None, name))
+        return {"alerts": [entry for entry in found if state is None or entry["state"] == state][:limit]}
 
     @app.get("/status", tags=["running"], responses=documented(503))
     async def status() -> dict[str, Any]:
