@@ -29,7 +29,7 @@ READING = (
 )  # fmt: skip
 # Runs a command as `braid` does, and says at the end how many jobs Spark has run and what all of it took.
 RUN = """
-import json, sys, psutil
+import contextlib, json, sys, psutil
 from braid.cli import run
 code = 0
 try:
@@ -41,10 +41,12 @@ if "pyspark" in sys.modules:
     from pyspark import SparkContext
     context = SparkContext._active_spark_context
     if context is not None:
-        jobs = context._jsc.sc().dagScheduler().nextJobId().get()
+        jobs = int(context._jsc.sc().dagScheduler().nextJobId())
 here = psutil.Process()
-times = [one.cpu_times() for one in (here, *here.children(recursive=True))]
-spent = sum(one.user + one.system for one in times)
+spent = 0.0
+for one in (here, *here.children(recursive=True)):
+    with contextlib.suppress(psutil.Error):
+        spent += sum(one.cpu_times()[:2])
 open(sys.argv[1], "w").write(json.dumps({"code": code, "jobs": jobs, "cpu": spent}))
 """
 

@@ -221,4 +221,4 @@ def _definitions() -> Definitions:
 def _spark() -> "SparkSession":
     from braid.runtime.spark import spark_session
 
-    return spark_session(current_settings(), "braid-definitions")
+    return spark_session(current_settings(), "braid-definitions", briefly=True)

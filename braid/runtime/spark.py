@@ -112,8 +112,8 @@ def local_cores(master: str) -> int:
     return int(wanted) if wanted.isdigit() else (os.cpu_count() or 1) if wanted == "*" else 1
 
 
-def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession":
-    """The session of this process, built on the first call."""
+def spark_session(settings: Settings, app_name: str = "braid", *, briefly: bool = False) -> "SparkSession":
+    """The session of this process, built on the first call; `briefly` for what is over before much is computed."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -123,6 +123,9 @@ def spark_session(settings: Settings, app_name: str = "braid") -> "SparkSession"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAppName(app_name)
     conf.setAll(list(session_config(settings, local_cores(settings.spark_master)).items()))
+    if briefly:
+        # Java's second compiler pays off after minutes, and until then takes a core of those that have few.
+        conf.set("spark.driver.extraJavaOptions", f"{_java_options()} -XX:TieredStopAtLevel=1")
     enters = SparkContext._active_spark_context is None and spark_cluster.is_cluster(settings)
     try:
         with _stdout_kept_clean(), _ctrl_c_kept():

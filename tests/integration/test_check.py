@@ -294,7 +294,7 @@ class TestCommands:
     def test_check_says_what_needs_no_spark_before_it_asks_for_one(
         self, braid: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def no_spark(*_: Any) -> None:
+        def no_spark(*_: Any, **__: Any) -> None:
             raise BraidError("there is no Java here")
 
         monkeypatch.setattr("braid.runtime.spark.spark_session", no_spark)

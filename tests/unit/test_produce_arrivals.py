@@ -1,16 +1,31 @@
 """A made-up stream can say when each event came; the truth counts how late that is, as one would by hand."""
 
 import json
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from braid.produce.record import DUPLICATE, LATE
 from braid.produce.truth import arrivals, truth
 from braid.produce.weblog import ZONE, Weblog, weblog
+from examples import demo
+from serving_layer.accuracy.lateness.curves import completeness
+from serving_layer.accuracy.lateness.event_times import Span, event_times
+from serving_layer.accuracy.lateness.what_if import what_if
 
-MESS = {"events": 2000, "late": 0.2, "duplicates": 0.05, "malformed": 0.03, "out_of_order": 0.1}
+MESS: dict[str, Any] = {
+    "events": 2000,
+    "late": 0.2,
+    "duplicates": 0.05,
+    "malformed": 0.03,
+    "out_of_order": 0.1,
+}
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_column_is_added_and_nothing_else_is_changed() -> None:
@@ -67,3 +82,32 @@ def test_the_truth_has_it_only_where_events_say_it() -> None:
     assert "page_traffic_arrivals" not in truth(weblog(Weblog(**MESS)), zone)
     told = truth(weblog(Weblog(**MESS, arrived_after_ms=0)), zone)
     assert told["page_traffic_arrivals"]["events"] == sum(row["hits"] for row in told["page_traffic"])
+
+
+def test_the_report_counts_lateness_as_the_generator_does() -> None:
+    """The events that a log would hold, by the column that the demo's source names."""
+    records = list(weblog(Weblog(**MESS, arrived_after_ms=0)))
+    first = {one.key: one for one in reversed(records) if one.event and (one.event.status or 0) < 400}
+    rows = [json.loads(one.value or b"") for one in first.values()]
+    stamp, count = pa.timestamp("us", "UTC"), len(rows)
+    log = pa.table({
+        "time": pa.array([datetime.fromisoformat(row["time"]) for row in rows], stamp),
+        "arrived": pa.array([datetime.fromisoformat(row["arrived"]) for row in rows], stamp),
+        "url": [row["url"] for row in rows],
+        "id": [row["id"] for row in rows],
+        "day": pa.array([date(2024, 3, 8)] * count),
+        "_partition": pa.array([0] * count, pa.int64()),
+        "_offset": pa.array(range(count), pa.int64()),
+        "_arrival": pa.array([NOW] * count, stamp),
+        "_epoch": pa.array([NOW] * count, stamp),
+        "_error": pa.array([None] * count, pa.string()),
+    })  # fmt: skip
+    known = truth(records, ZoneInfo(ZONE))["page_traffic_arrivals"]
+    view = demo.page_traffic
+    with event_times(view, ds.dataset(log), Span(NOW), timedelta(minutes=1), view.source.arrival) as times:
+        curve, losses = completeness(times).all, what_if(times).watermark
+    assert times.clock == "column"
+    assert {str(point.after_seconds): round(point.share * curve.events) for point in curve.points} == known[
+        "within_seconds"
+    ]
+    assert losses.lost == known["dropped_by_a_watermark_of_10_minutes"]

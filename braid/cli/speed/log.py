@@ -48,7 +48,7 @@ def opened(name: str) -> "tuple[SparkSession, Log]":
     from braid.runtime.spark import spark_session
 
     log = log_of(name)
-    return spark_session(log.settings), log
+    return spark_session(log.settings, briefly=True), log
 
 
 def log(name: SourceName, json: Json = False) -> None:
