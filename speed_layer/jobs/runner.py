@@ -53,6 +53,7 @@ class Runner:
         self.ended: list[Job] = []
         self.taken: set[str] = set()
         self.refused: BraidError | None = None
+        self.pauses = Pauses()
         self.resting: tuple[QueryStatus, ...] = ()
         self.started = datetime.now(UTC)
         self.told = self.reported = 0.0
@@ -131,7 +132,12 @@ class Runner:
 
     def _without_paused(self, jobs: dict[str, Job]) -> dict[str, Job]:
         """The jobs that are to run: those that a person has paused rest, and are seen to."""
-        pauses = read_pauses(self.settings)
+        try:
+            self.pauses = read_pauses(self.settings)
+        except BraidError as error:
+            # A note that cannot be read stops nothing: what was known of it goes on to hold.
+            logger.error("what is paused cannot be read", reason=str(error))
+        pauses = self.pauses
         if pauses == Pauses():
             self.resting = ()
             return jobs

@@ -86,18 +86,3 @@ def test_a_paused_stream_rests_over_a_restart_and_goes_on_where_it_stopped(
             )
         )
     assert read_pauses(settings) == Pauses()
-
-
-def test_what_is_not_there_cannot_be_paused(home: Path, braid: Callable[..., Answer]) -> None:
-    assert home
-    for words, said in (
-        (("stream", "pause", "fly"), "there is no view 'fly'"),
-        (("ingest", "pause", "fly"), "there is no source 'fly'"),
-        (("ingest", "resume"), "needs the name of a source"),
-    ):
-        done = braid(*words)
-        assert done.code == 2
-        assert said in done.err
-    assert braid("ingest", "pause", "requests").code == 0
-    assert braid("ingest", "pause", "requests").out.startswith("paused: requests.")
-    assert braid("ingest", "resume", "requests").out.startswith("paused: nothing.")
