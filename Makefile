@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo chromium test soak s3 docs lint format lock clean
+.PHONY: help preflight setup demo chromium servers test soak s3 docs lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -43,10 +43,18 @@ chromium:
 		>/dev/null 2>&1; } \
 		|| echo "No Chromium: the dashboard's tests will be skipped. On Debian: apt-get install chromium"
 
-test: setup chromium ## run the tests
+# Sinks are tried on Debian's PostgreSQL, alert rules on its promtool: likewise, and neither is started as a service.
+servers:
+	@test -n "$$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" -a -n "$$(command -v promtool)" || { test "$$(id -u)" = 0 \
+		&& command -v apt-get >/dev/null && echo "Installing PostgreSQL and promtool for the tests of sinks and alerts" \
+		&& { apt-get update -qq; RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		postgresql prometheus; } >/dev/null 2>&1; } \
+		|| echo "No PostgreSQL or promtool: their tests will be skipped. On Debian: apt-get install postgresql prometheus"
+
+test: setup chromium servers ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup s3 chromium ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
+soak: setup s3 chromium servers ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak
 
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against

@@ -10,6 +10,7 @@ from batch_layer.days import Accuracy
 from braid.define.view import View
 from braid.merge.spark import served_states
 from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
+from braid.runtime.frames import on_days
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables
 
@@ -28,7 +29,7 @@ def accuracies(
         return {}
     served = served_states(spark, view, tables, reached)
     if len(reached) < len(cuts):
-        states = states.where(F.col("day").isin(list(reached)))
+        states = states.where(on_days(reached))
     found = judged(view, served, view, states)
     rows = found.groupBy("day").agg(
         F.count(F.lit(1)).alias("groups"),

@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 from batch_layer.cuts import replay_cut
 from braid.cut import effective
 from braid.define.view import View
-from braid.recompute import on_days
-from braid.runtime.spark import days_and_moments
+from braid.runtime.frames import days_and_moments, on_days
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.view_tables import ViewTables, base_columns
@@ -41,8 +40,10 @@ def publish(
 
 
 def _replace(spark: SparkSession, seen: Seen, rows: DataFrame, cuts: Mapping[date, datetime]) -> None:
-    # A file for each day. Only where there are many, rows have to change places for it.
-    gathered = rows.coalesce(1) if len(cuts) == 1 else rows.repartition("day")
+    # A file for each day. Only where there are many, rows have to change places for it; by a number that is given, as
+    # Spark would put what is small into one task, which then writes one file after another.
+    writers = min(len(cuts), spark.sparkContext.defaultParallelism)
+    gathered = rows.coalesce(1) if writers == 1 else rows.repartition(writers, "day")
     writer = gathered.write.format("delta").mode("overwrite").option("replaceWhere", on_days(cuts))
     commit(spark, writer, seen, BaseCommit(max(cuts.values()), "batch", days=cuts))
 

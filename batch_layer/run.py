@@ -1,6 +1,7 @@
 """Computes days and publishes them: one scan of the log, and for each view one audit and one commit for all days."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -9,12 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer import days as records
 from batch_layer.accuracy import accuracies
-from batch_layer.days import Accuracy, DayRecord, Gate, Publish
+from batch_layer.days import DayRecord, Gate
 from batch_layer.gates import data_docs
 from batch_layer.gates import inputs as input_gate
-from batch_layer.gates.judge import audit_outputs
-from batch_layer.gates.profile import InputProfile, OutputProfile, input_profiles, no_states, output_profiles
+from batch_layer.gates.judge import audit_outputs, load_in_background
+from batch_layer.gates.profile import InputProfile, input_profiles, output_profiles
 from batch_layer.gates.values import OutputDay
+from batch_layer.made_days import MadeDays
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import publish
 from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
@@ -22,7 +24,8 @@ from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.recompute import day_rows, on_days, recompute_days, upto
+from braid.recompute import Recomputed, day_rows, recompute_days, upto
+from braid.runtime.frames import on_days
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.tables import spark_tables
@@ -31,6 +34,8 @@ from braid.tables.delta_rs import open_table
 logger = Logger("batch")
 
 Watch = Callable[[int, int, str], None]
+# While one view is planned, audited and committed, which is the driver's work, another is computed.
+VIEWS_AT_ONCE = 2
 
 
 def run(
@@ -51,6 +56,8 @@ def run(
     plans = plan(settings, views, asked.days, asked.cut)
     total, done = sum(asked.wants(day) for source in plans for day in source.days), 0
     results: list[DayResult] = []
+    if total and any(view.expect or view.source.expect for view in views):
+        load_in_background()
     for source in plans:
         results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
         if not any(map(asked.wants, source.days)):
@@ -90,9 +97,12 @@ class _SourceRun:
         with input_gate.kept(rows, log.source) as held:
             profiles = input_profiles(log.source, upto(held, cuts))
             gates = input_gate.judge(self.settings, self.plan, profiles, cuts, self.asked.force)
-            for view in views:
-                for part in view.by_lookups():
-                    yield self._view(part, held, gates, profiles)
+            threads = ThreadPoolExecutor(VIEWS_AT_ONCE, "view")
+            try:
+                for found in [threads.submit(self._view, view, held, gates, profiles) for view in views]:
+                    yield found.result()
+            finally:
+                threads.shutdown(cancel_futures=True)
 
     def _view(
         self,
@@ -101,13 +111,24 @@ class _SourceRun:
         gates: Mapping[date, Gate],
         came: Mapping[date, InputProfile],
     ) -> list[DayResult]:
-        """Days of one view: those that the input gate lets in are computed, audited, and published in one commit."""
+        """Days of one view, in its order: parts of them that differ in their lookups are published one by one."""
+        found = [one for part in days.by_lookups() for one in self._part(part, rows, gates, came)]
+        return sorted(found, key=lambda one: one.day)
+
+    def _part(
+        self,
+        days: ViewDays,
+        rows: DataFrame,
+        gates: Mapping[date, Gate],
+        came: Mapping[date, InputProfile],
+    ) -> list[DayResult]:
+        """Days with the same lookups: those that are let in are computed, audited, and published in one commit."""
         known = records.read_days(days.tables)
         held = {day: gates[day] for day in days.cuts if gates[day].holds}
         let_in = days.only(days.cuts.keys() - held.keys())
         changed, results = {}, {}
         if let_in.cuts:
-            with self._made(let_in, rows, came) as made:
+            with self._made(let_in, rows, gates, came) as made:
                 judged = self._judged(made, gates, known)
                 held |= {day: gate for day, gate in judged.items() if gate.holds}
                 passing = let_in.only(let_in.cuts.keys() - held.keys())
@@ -126,7 +147,13 @@ class _SourceRun:
         return [results[day] for day in sorted(results)]
 
     @contextmanager
-    def _made(self, days: ViewDays, rows: DataFrame, came: Mapping[date, InputProfile]) -> "Iterator[_Made]":
+    def _made(
+        self,
+        days: ViewDays,
+        rows: DataFrame,
+        gates: Mapping[date, Gate],
+        came: Mapping[date, InputProfile],
+    ) -> Iterator[MadeDays]:
         """The states of days, kept while they are audited, compared with what is served, and published."""
         if open_table(days.tables.tail) is None:
             spark_tables.create(self.spark, days.tables, days.view, days.latest)
@@ -134,19 +161,32 @@ class _SourceRun:
         made = recompute_days(days.view, rows.where(on_days(days.cuts)), lookups, days.cuts)
         states = made.states.persist()
         try:
-            events = {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}
+            events = self._counted(days, made, gates, came)
             profiles = output_profiles(days.view, states)
             right = accuracies(self.spark, days.view, days.tables, states, days.cuts)
             copies = {
                 day: max(self.plan.arrivals.events(day, cut) - (came[day].events if day in came else 0), 0)
                 for day, cut in days.cuts.items()
             }
-            yield _Made(days, states, events, copies, profiles, right, made.lookups.versions)
+            yield MadeDays(days, states, events, copies, profiles, right, made.lookups.versions)
         finally:
             states.unpersist()
 
+    def _counted(
+        self,
+        days: ViewDays,
+        made: Recomputed,
+        gates: Mapping[date, Gate],
+        came: Mapping[date, InputProfile],
+    ) -> dict[date, int]:
+        """Day -> the events that went into its states. A view that takes all of them has as many as came."""
+        is_known = all(gates[day].cut == cut for day, cut in days.cuts.items())
+        if is_known and days.view.where is None and not days.view.each:
+            return {day: came[day].events for day in days.cuts if day in came}
+        return {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}
+
     def _judged(
-        self, made: "_Made", gates: Mapping[date, Gate], known: Mapping[date, DayRecord]
+        self, made: MadeDays, gates: Mapping[date, Gate], known: Mapping[date, DayRecord]
     ) -> dict[date, Gate]:
         """What the output gate says of each day, after what the input gate said of it."""
         days = made.days
@@ -165,36 +205,6 @@ class _SourceRun:
             )
             for day, verdict in judgement.verdicts.items()
         }
-
-
-@dataclass(frozen=True)
-class _Made:
-    """Days of a view that are computed and not published yet."""
-
-    days: ViewDays
-    states: DataFrame
-    events: Mapping[date, int]
-    copies: Mapping[date, int]
-    profiles: Mapping[date, OutputProfile]
-    accuracy: Mapping[date, Accuracy]
-    lookups: Mapping[str, str]
-
-    def profile(self, day: date) -> OutputProfile:
-        return self.profiles.get(day) or no_states(self.days.view)
-
-    def result(self, day: date, through: datetime) -> DayResult:
-        name = self.days.view.name
-        if through != self.days.cuts[day]:
-            return DayResult(name, day, "up to date", through, "another run has published a later cut")
-        rows = self.profile(day).rows
-        return DayResult(name, day, "published", through, "", self.events.get(day, 0), rows, self.copies[day])
-
-    def publish(self, day: date, at: datetime) -> Publish:
-        profile = self.profile(day)
-        return Publish(
-            self.days.cuts[day], at, self.events.get(day, 0), profile.rows, self.copies[day], profile.totals,
-            self.accuracy.get(day), self.lookups,
-        )  # fmt: skip
 
 
 def _held(days: ViewDays, day: date, gate: Gate) -> DayResult:

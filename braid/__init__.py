@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from braid.define.alerts import Alert, message, webhook
 from braid.define.expectations import (
     AddsUp,
     Arrived,
@@ -14,6 +15,7 @@ from braid.define.expectations import (
     Volume,
 )
 from braid.define.lookup import Lookup
+from braid.define.sinks import files, kafka_topic, postgres
 from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import (
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddsUp",
+    "Alert",
     "Arrived",
     "Drift",
     "Filled",
@@ -67,21 +70,26 @@ __all__ = [
     "collect_set",
     "count",
     "count_distinct",
+    "files",
     "first",
+    "kafka_topic",
     "last",
     "max_",
     "mean",
     "median",
     "merged",
+    "message",
     "min_",
     "mode",
     "percentile",
+    "postgres",
     "quantile",
     "session",
     "sliding",
     "stddev",
     "sum_",
     "tumbling",
+    "webhook",
 ]
 
 

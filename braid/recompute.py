@@ -15,8 +15,8 @@ from braid.log.contents import read
 from braid.log.events import first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
+from braid.runtime.frames import days_and_moments, on_days, timestamp
 from braid.runtime.settings import Settings
-from braid.runtime.spark import days_and_moments, timestamp
 from braid.states.spark import prepare
 from braid.tables.view_tables import LATE, base_columns
 
@@ -99,9 +99,3 @@ def upto(rows: DataFrame, cuts: Mapping[date, datetime]) -> DataFrame:
         return rows.where(f"_epoch <= {timestamp(latest)}")
     moments = F.broadcast(days_and_moments(rows.sparkSession, cuts, "_cut"))
     return rows.join(moments, on="day", how="inner").where("_epoch <= _cut").select(*rows.columns)
-
-
-def on_days(days: Iterable[date]) -> str:
-    """A condition that prunes the log's partitions."""
-    dates = ", ".join(f"date'{day}'" for day in sorted(days))
-    return f"day in ({dates})"

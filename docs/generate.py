@@ -193,6 +193,8 @@ PARTS = {
     "measures": "Measures",
     "windows": "Windows",
     "expectations": "Expectations",
+    "sinks": "Sinks",
+    "alerts": "Alerts",
     "merge": "Reading in Spark",
     "refused": "Refused measures",
 }

@@ -1,4 +1,4 @@
-"""The Data Docs: a static site of what the gates said last of each day, made from the days' records."""
+"""The Data Docs: what the gates said last of each day, as a static site and as pages that are made when opened."""
 
 import hashlib
 import json
@@ -23,6 +23,7 @@ from braid.tables.view_tables import ViewTables
 
 # Of each suite: days that failed first, then those with the newest cut. The days' own records keep all verdicts.
 KEPT = 90
+VALIDATION = "validation.json"
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,41 @@ def keep(settings: Settings, suite: str, validation: Mapping[str, Any] | None) -
     """Stores what Great Expectations said of all days that were judged together, in the place of what was there."""
     if validation is not None:
         text = json.dumps({**validation, "suite_name": suite}, indent=1) + "\n"
-        documents.write(f"{site(settings)}/{_folder(suite)}/validation.json", text)
+        documents.write(f"{site(settings)}/{_folder(suite)}/{VALIDATION}", text)
 
 
 def build(settings: Settings, all_days: bool = True) -> str:
     """Writes the index, and pages of days: of all that are kept, or of those that failed. The path of the index.
 
-    A run writes the pages of the days that failed; the others are made when somebody asks for the site.
+    A run writes the pages of the days that failed; the others are made when somebody asks for the site, or opens them.
     """
     root = site(settings)
     with _alone(settings):
         pages: set[str] = set()
-        audits = []
-        for suite, gates in _recorded(settings).items():
-            kept = _failed_first([Audit(suite, day, gate) for day, gate in gates.items()])[:KEPT]
-            audits += kept
-            pages |= _write_pages(root, suite, kept, all_days)
-        ordered = _failed_first(audits)
-        documents.write(f"{root}/index.html", _render("index.html", audits=ordered, pages=pages))
+        kept = {suite: _kept(suite, gates) for suite, gates in _recorded(settings).items()}
+        for suite, audits in kept.items():
+            pages |= _write_pages(root, suite, audits, all_days)
+        documents.write(f"{root}/index.html", _index(kept, pages))
     return f"{root}/index.html"
+
+
+def opened(settings: Settings, path: str) -> str | None:
+    """A page of the site as it would be written now, for those who open it over HTTP; None when there is none."""
+    recorded = _recorded(settings)
+    if path in ("", "index.html"):
+        kept = {suite: _kept(suite, gates) for suite, gates in recorded.items()}
+        pages = {audit.page for audits in kept.values() for audit in audits}
+        return _index(kept, pages) if pages else None
+    folder, _, rest = path.partition("/")
+    suite = next((name for name in recorded if _folder(name) == folder), None)
+    if suite is None:
+        return None
+    if rest == VALIDATION:
+        return documents.read(f"{site(settings)}/{folder}/{VALIDATION}")
+    for day, gate in recorded[suite].items():
+        if rest in (f"{day}/", f"{day}/index.html"):
+            return _render("day.html", audit=Audit(suite, day, gate))
+    return None
 
 
 def site(settings: Settings) -> str:
@@ -79,6 +96,16 @@ def _recorded(settings: Settings) -> dict[str, Mapping[date, Gate]]:
             known = records.read_days(ViewTables(settings, name, active.number))
             found[f"view {name}"] = {day: one.gate for day, one in known.items() if one.gate is not None}
     return found
+
+
+def _kept(suite: str, gates: Mapping[date, Gate]) -> list[Audit]:
+    return _failed_first([Audit(suite, day, gate) for day, gate in gates.items()])[:KEPT]
+
+
+def _index(kept: Mapping[str, list[Audit]], pages: set[str]) -> str:
+    """All audits that are kept, with links to those of which there are pages."""
+    ordered = _failed_first([audit for audits in kept.values() for audit in audits])
+    return _render("index.html", audits=ordered, pages=pages)
 
 
 def _failed_first(audits: list[Audit]) -> list[Audit]:

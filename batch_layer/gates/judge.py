@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from batch_layer.gates.gauges import Gauge, input_gauges, output_gauges
@@ -92,6 +92,16 @@ def _failures(validation: Mapping[str, Any]) -> set[tuple[str, date]]:
         for row in one["result"].get("unexpected_index_list") or ():
             failed.add((name, date.fromisoformat(row["day"])))
     return failed
+
+
+def load_in_background() -> None:
+    """Great Expectations takes seconds to load: beside a Spark that starts and reads, they are nobody's."""
+
+    def load() -> None:
+        with _alone, _silence():
+            context()
+
+    Thread(target=load, name="great expectations", daemon=True).start()
 
 
 @cache

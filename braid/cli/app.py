@@ -27,6 +27,9 @@ COMMANDS = (
     "serving.query",
     "serving.serve",
     "serving.sql",
+    "serving.sink",
+    "serving.alerts",
+    "serving.monitor",
     "platform.up",
 )
 

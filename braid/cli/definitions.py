@@ -1,6 +1,6 @@
 """`braid check`, `braid views` and `braid show`: what is defined, and whether it works."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(json: Json = False) -> None:
-    """Compile every source and view with Spark, read every lookup, and report all problems at once.
+    """Compile every source and view with Spark, read every lookup, ask every sink, and report all problems at once.
 
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
@@ -42,6 +42,9 @@ def check(json: Json = False) -> None:
     from braid.check import definitions as checks
 
     problems = checks.check(_spark(), definitions)
+    problems += [
+        checks.Problem(*found, "see what it says") for found in _problems_of_what_leaves(definitions)
+    ]
     if json:
         checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
         print_json({"ok": not problems, **checked, "problems": [problem._asdict() for problem in problems]})
@@ -58,6 +61,20 @@ def check(json: Json = False) -> None:
         console.print(f"checked; {counts}", highlight=False)
     if problems:
         raise failed(json, f"{len(problems)} problems found; each is shown with its fix.")
+
+
+def _problems_of_what_leaves(definitions: Definitions) -> Iterator[tuple[str, str, None, str]]:
+    """Of sinks and alerts: definition, part, no SQL, and what is wrong."""
+    from serving_layer.alerts import check as of_alerts
+    from serving_layer.sinks import check as of_sinks
+
+    settings = current_settings()
+    for found in of_sinks.problems(settings, definitions.views.values()):
+        yield f"view {found.view!r}", f"sink {found.sink!r}", None, found.message
+    alerts = definitions.alerts.values()
+    known = [(alert, of_sinks.served_schema(settings, alert.view.name)) for alert in alerts]
+    for wrong in of_alerts.problems(known):
+        yield f"alert {wrong.alert!r}", wrong.part, None, wrong.message
 
 
 def views(json: Json = False) -> None:
@@ -119,7 +136,7 @@ def known_types(settings: Settings, view: View) -> dict[str, str | None]:
 
     Once such states are stored, their table says it.
     """
-    from braid.tables.delta_rs import column_types
+    from braid.tables.column_types import column_types
 
     stored: Mapping[str, str] = {}
     for version in load(settings, view.name).versions:

@@ -12,27 +12,32 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from braid.define.alerts import Alert
 from braid.define.names import FrozenMap, suggest
 from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import DefinitionError
 
-Named = TypeVar("Named", Source, View)
+Named = TypeVar("Named", Source, View, Alert)
 _MODULE_NAME = "braid_definitions"
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """All sources and views of one installation, by name."""
+    """All sources, views and alerts of one installation, by name."""
 
     sources: FrozenMap[Source]
     views: FrozenMap[View]
+    alerts: FrozenMap[Alert]
 
     def source(self, name: str) -> Source:
         return _find(self.sources, name, "source")
 
     def view(self, name: str) -> View:
         return _find(self.views, name, "view")
+
+    def alert(self, name: str) -> Alert:
+        return _find(self.alerts, name, "alert")
 
 
 def load_definitions(setting: str) -> Definitions:
@@ -47,7 +52,11 @@ def collect(values: Iterable[Any], origin: str) -> Definitions:
     found = list(values)
     views: dict[str, View] = {}
     sources: dict[str, Source] = {}
-    for view in (value for value in found if isinstance(value, View)):
+    alerts: dict[str, Alert] = {}
+    for alert in (value for value in found if isinstance(value, Alert)):
+        _add(alerts, alert, "alerts", origin)
+    # What stands in the file itself comes first: a view is the same whatever its sinks are.
+    for view in [value for value in found if isinstance(value, View)] + [a.view for a in alerts.values()]:
         for needed in _with_looked_up(view):
             _add(views, needed, "views", origin)
     for source in [value for value in found if isinstance(value, Source)] + [
@@ -59,7 +68,7 @@ def collect(values: Iterable[Any], origin: str) -> Definitions:
             f"{origin} defines no source and no view: write one as `requests = Source(...)` at the top level of "
             "the file, or set BRAID_DEFINITIONS to another one."
         )
-    return Definitions(FrozenMap(sources), FrozenMap(views))
+    return Definitions(FrozenMap(sources), FrozenMap(views), FrozenMap(alerts))
 
 
 def _with_looked_up(view: View) -> Iterator[View]:

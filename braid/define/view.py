@@ -13,6 +13,7 @@ from braid.define.expressions import identifiers, require_expression, require_kn
 from braid.define.lookup import Lookup
 from braid.define.names import FrozenMap, require_identifier, require_mapping, set_field, suggest
 from braid.define.schema import FLOATS, is_atomic
+from braid.define.sinks import Sink, require_sinks
 from braid.define.source import Source
 from braid.define.windows import Window, all_time
 from braid.errors import DefinitionError
@@ -45,6 +46,8 @@ class View:
     expect: tuple[OutputExpectation, ...] = field(default=OUTPUT_DEFAULT, compare=False)
     # Measure -> the largest relative error that `braid compare` allows.
     accuracy: Mapping[str, float] = field(default_factory=FrozenMap, compare=False)
+    # Where the numbers go by themselves: it changes none of them.
+    sinks: tuple[Sink, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         require_identifier(self.name, "view")
@@ -61,6 +64,7 @@ class View:
         self._check_measures()
         set_field(self, "expect", require_output(self.expect, self.keys, self.measures, self._what("expect")))
         self._check_accuracy()
+        set_field(self, "sinks", require_sinks(self.sinks, self._what("sinks"), self.window))
 
     @property
     def patience(self) -> timedelta:

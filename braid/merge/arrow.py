@@ -46,10 +46,18 @@ def base_columns(view: View) -> list[str]:
 
 def beyond(tail: pa.Table, through: Mapping[date, datetime]) -> pa.Table:
     """The tail's rows beyond the cut of their day; all of them for a day without one."""
-    days = pa.array(through.keys(), pa.date32())
-    cuts = pa.array(through.values(), INSTANT)
-    cut = cuts.take(pc.index_in(tail["day"], days).combine_chunks())
-    return tail.filter(pc.fill_null(pc.greater(tail["epoch"], cut), True))
+    return tail.filter(pc.fill_null(pc.greater(tail["epoch"], _of_its_day(tail, through)), True))
+
+
+def upto(tail: pa.Table, cuts: Mapping[date, datetime]) -> pa.Table:
+    """The tail's rows up to the cut of their day; none of a day without one."""
+    return tail.filter(pc.fill_null(pc.less_equal(tail["epoch"], _of_its_day(tail, cuts)), False))
+
+
+def _of_its_day(tail: pa.Table, cuts: Mapping[date, datetime]) -> pa.Array:
+    """For each row the cut of its day, null where it has none."""
+    days, moments = pa.array(cuts.keys(), pa.date32()), pa.array(cuts.values(), INSTANT)
+    return moments.take(pc.index_in(tail["day"], days).combine_chunks())
 
 
 def served_states(snapshot: Snapshot) -> pa.Table:

@@ -45,34 +45,38 @@ CHILD_RESTARTS = Described(
 QUERY_RUNNING = Described(
     "braid_query_running", "gauge", "Whether the query runs, as opposed to retrying or stopped."
 )
+QUERY_PAUSED = Described("braid_query_paused", "gauge", "Whether a person has paused the query.")
+QUERY_BATCH = Described("braid_query_batch", "gauge", "Number of the newest micro-batch.")
+QUERY_RATE = Described("braid_query_rows_per_second", "gauge", "Rows processed in a second.")
+QUERY_SECONDS = Described("braid_query_batch_seconds", "gauge", "Duration of the newest micro-batch.")
+QUERY_LAG = Described("braid_query_lag_events", "gauge", "Events that wait to be read.")
+QUERY_LAG_SECONDS = Described("braid_query_lag_seconds", "gauge", "Age of the oldest event that waits.")
+QUERY_EVENTS = Described("braid_query_events_total", "counter", "Events processed.")
+QUERY_LATE = Described("braid_query_late_events_total", "counter", "Events after their window was final.")
+QUERY_REVISED = Described("braid_query_revised_total", "counter", "Revisions of what was already final.")
+QUERY_STATE = Described("braid_query_state_bytes", "gauge", "Size of the query's state.")
+QUERY_FILES = Described("braid_query_files", "gauge", "Data files of the query's table.")
+QUERY_EPOCH = Described("braid_query_epoch_timestamp_seconds", "gauge", "Newest epoch consumed.")
+QUERY_WATERMARK = Described(
+    "braid_query_watermark_timestamp_seconds", "gauge", "Windows that end before this are final."
+)
 OF_A_QUERY: dict[Described, Callable[[QueryStatus], float | None]] = {
-    Described("braid_query_batch", "gauge", "Number of the newest micro-batch."): lambda q: q.batch,
-    Described("braid_query_rows_per_second", "gauge", "Rows processed in a second."): lambda q: (
-        q.rows_per_second
-    ),
-    Described("braid_query_batch_seconds", "gauge", "Duration of the newest micro-batch."): lambda q: (
-        _seconds(q.batch_ms)
-    ),
-    Described("braid_query_lag_events", "gauge", "Events that wait to be read."): lambda q: q.lag_events,
-    Described("braid_query_lag_seconds", "gauge", "Age of the oldest event that waits."): lambda q: (
-        q.lag_seconds
-    ),
-    Described("braid_query_events_total", "counter", "Events processed."): lambda q: q.events,
-    Described("braid_query_late_events_total", "counter", "Events after their window was final."): lambda q: (
-        q.late
-    ),
-    Described("braid_query_revised_total", "counter", "Revisions of what was already final."): lambda q: (
-        q.revised
-    ),
-    Described("braid_query_state_bytes", "gauge", "Size of the query's state."): lambda q: q.state_bytes,
-    Described("braid_query_files", "gauge", "Data files of the query's table."): lambda q: q.files,
-    Described("braid_query_epoch_timestamp_seconds", "gauge", "Newest epoch consumed."): lambda q: _timestamp(
-        q.epoch
-    ),
-    Described(
-        "braid_query_watermark_timestamp_seconds", "gauge", "Windows that end before this are final."
-    ): lambda q: _timestamp(q.watermark),
+    QUERY_PAUSED: lambda q: q.state == "paused",
+    QUERY_BATCH: lambda q: q.batch,
+    QUERY_RATE: lambda q: q.rows_per_second,
+    QUERY_SECONDS: lambda q: _seconds(q.batch_ms),
+    QUERY_LAG: lambda q: q.lag_events,
+    QUERY_LAG_SECONDS: lambda q: q.lag_seconds,
+    QUERY_EVENTS: lambda q: q.events,
+    QUERY_LATE: lambda q: q.late,
+    QUERY_REVISED: lambda q: q.revised,
+    QUERY_STATE: lambda q: q.state_bytes,
+    QUERY_FILES: lambda q: q.files,
+    QUERY_EPOCH: lambda q: _timestamp(q.epoch),
+    QUERY_WATERMARK: lambda q: _timestamp(q.watermark),
 }
+OF_PROCESSES = (PROCESS_UP, PROCESS_STARTED, PROCESS_REPORTED, CHILD_RUNNING, CHILD_RESTARTS)
+OF_QUERIES = (QUERY_RUNNING, *OF_A_QUERY)
 
 
 class ProcessMetrics(Collector):

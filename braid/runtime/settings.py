@@ -23,6 +23,8 @@ from braid.errors import BraidError, SettingsError
 
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
+# Secrets that definitions know by a name, one variable each: braid.runtime.secrets.
+SECRETS = ("dsn_", "url_")
 MEMORY = re.compile(r"^\d+[mg]$")
 
 
@@ -253,10 +255,9 @@ def current_settings() -> Settings:
 
 def _refuse_unknown_variables(environment: "os._Environ[str] | dict[str, str]") -> None:
     for variable in sorted(environment):
-        if variable.startswith(PREFIX) and variable.removeprefix(PREFIX).lower() not in Settings.model_fields:
-            raise SettingsError(
-                f"{variable} is not a setting. {_suggest(variable.removeprefix(PREFIX).lower())}"
-            )
+        name = variable.removeprefix(PREFIX).lower()
+        if variable.startswith(PREFIX) and name not in Settings.model_fields and not name.startswith(SECRETS):
+            raise SettingsError(f"{variable} is not a setting. {_suggest(name)}")
 
 
 def _explain(error: Any) -> str:

@@ -1,13 +1,12 @@
-"""Builds Spark's session, for one machine, for a cluster and for tests; and small DataFrames without Python workers."""
+"""The one place that builds a Spark session: for one machine, for a cluster and for tests."""
 
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,7 @@ from braid.runtime.installation import class_archive, jars
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -173,22 +171,3 @@ def _quieten() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # Py4J does the same with whatever ends a micro-batch.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)
-
-
-def no_rows(spark: "SparkSession", schema: "StructType") -> "DataFrame":
-    """A frame without rows, which Spark knows to be empty before it runs anything."""
-    from pyspark.sql import functions as F
-
-    nothing = [F.lit(None).cast(column.dataType).alias(column.name) for column in schema]
-    return spark.range(1).where(F.lit(False)).select(*nothing)
-
-
-def days_and_moments(spark: "SparkSession", moments: Mapping[date, datetime], name: str) -> "DataFrame":
-    """A row of (day, moment) for each; there must be one."""
-    rows = (f"(date'{day}', {timestamp(moment)})" for day, moment in moments.items())
-    return spark.sql(f"select * from values {', '.join(rows)} as moments(day, {name})")
-
-
-def timestamp(moment: datetime) -> str:
-    """A moment as an SQL literal, for a session in UTC."""
-    return f"timestamp'{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"

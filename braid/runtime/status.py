@@ -19,6 +19,7 @@ from braid.runtime.settings import Settings
 
 SUPERVISOR = "up"
 ENGINE = "engine"
+SINKS = "sinks"
 FRESH = timedelta(seconds=30)
 # The system counts a process's birth from its own start, which it knows to the second.
 _BIRTH_IS_KNOWN_TO = timedelta(seconds=2)
@@ -35,11 +36,11 @@ Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """One query: ingest of a source, or the stream of a view."""
+    """One query: ingest of a source, the stream of a view, or what takes its numbers elsewhere."""
 
     name: str
-    kind: Literal["ingest", "stream"]
-    state: Literal["starting", "running", "retrying", "stopped"]
+    kind: Literal["ingest", "stream", "sink", "alert"]
+    state: Literal["starting", "running", "retrying", "stopped", "paused"]
     error: str | None = None
     retry_in: float | None = None
     batch: int | None = None

@@ -1,6 +1,5 @@
 """Delta tables without Spark: one version as a whole, and the commits that came after it one by one."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -19,6 +18,9 @@ from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_
 # Arrow is imported where it is used: who asks a table's properties, or reads it with DuckDB, needs none of it.
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Table -> file -> the cut that it says. A file never changes, and to open hundreds of small ones takes a second.
+_SAID: dict[str, dict[str, datetime | None]] = {}
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,15 @@ class Pinned:
     def throughs(self, days: Any = None) -> dict[date, datetime]:
         """Day -> the last epoch that it covers, from one row of each: all rows of a day say the same."""
         found: dict[date, datetime] = {}
+        known, said = _SAID.get(self.table_id, {}), {}
         for day, part in self.parts(days):
             if day not in found:
-                first = part.head(1, columns=["through"])["through"]
-                if len(first):
-                    found[day] = first[0].as_py()
+                file = part.path
+                said[file] = known[file] if file in known else _first_through(part)
+                if (through := said[file]) is not None:
+                    found[day] = through
+        # Of a whole table, files that are gone are forgotten.
+        _SAID[self.table_id] = said if days is None else known | said
         return found
 
     def _partition(self, values: dict[str, str | None]) -> Any:
@@ -163,17 +169,6 @@ def properties(location: str) -> dict[str, str]:
     return dict(metadata.configuration) if metadata is not None else {}
 
 
-def column_types(location: str) -> dict[str, str]:
-    """Column -> its type as Spark's `simpleString` writes it; none when there is no table."""
-    address, options = object_store.delta_address(location), object_store.delta_options(location)
-    try:
-        table = DeltaTable(address, storage_options=options, without_files=True)
-    except TableNotFoundError:
-        return {}
-    fields = json.loads(table.schema().to_json())["fields"]
-    return {field["name"]: _simple(field["type"]) for field in fields}
-
-
 def throughs(location: str) -> dict[date, datetime]:
     """Day -> the last epoch that a base covers; none when there is no table."""
     table = open_table(location)
@@ -182,6 +177,17 @@ def throughs(location: str) -> dict[date, datetime]:
 
 def pin(table: DeltaTable) -> Pinned:
     return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
+
+
+def bytes_of(table: DeltaTable, days: Iterable[date] | None = None) -> int:
+    """How many bytes its files have, as its own log says; of a table that is partitioned by day, those of some days."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = pa.table(table.get_add_actions(flatten=True))
+    if days is not None and len(files):
+        files = files.filter(pc.is_in(files["partition.day"], pa.array(days, pa.date32())))
+    return int(pc.sum(files["size_bytes"]).as_py() or 0) if len(files) else 0
 
 
 def rows_by_day(location: str) -> dict[date, int]:
@@ -204,18 +210,9 @@ def parse_commit(text: str) -> Logged:
     return Logged(mark, commit.new if is_news else ())
 
 
-_SIMPLE = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
-
-
-def _simple(kind: Any) -> str:
-    """A type of Delta's schema in Spark's short form."""
-    if isinstance(kind, str):
-        return _SIMPLE.get(kind, kind)
-    if kind["type"] == "array":
-        return f"array<{_simple(kind['elementType'])}>"
-    if kind["type"] == "map":
-        return f"map<{_simple(kind['keyType'])},{_simple(kind['valueType'])}>"
-    return f"struct<{','.join(one['name'] + ':' + _simple(one['type']) for one in kind['fields'])}>"
+def _first_through(part: Any) -> datetime | None:
+    first = part.head(1, columns=["through"])["through"]
+    return first[0].as_py() if len(first) else None
 
 
 def _keys(fragment: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import { byId, patch } from "./dom.js";
 import { prose } from "./marks.js";
 import { empty, fill } from "./panel.js";
 import { showAccuracy } from "./panels/accuracy.js";
+import { showAlerts } from "./panels/alerts.js";
 import { showDays } from "./panels/days.js";
 import { showFreshness, showNothing, showServed, showWaiting } from "./panels/headline.js";
 import { showLeaders } from "./panels/leaders.js";
@@ -30,7 +31,7 @@ const NO_EVENTS = "No events yet: make some with `braid produce`, and start ever
 const page = {
   choice: readChoice(location.search),
   views: [], listed: false, view: null, measure: null, range: null,
-  tables: {}, series: null, accuracy: null,
+  tables: {}, series: null, accuracy: null, alerts: [],
 };
 const views = repeated(loadViews, BOARD_EVERY);
 const numbers = repeated(loadNumbers, NUMBERS_EVERY);
@@ -98,7 +99,7 @@ const selected = () => (page.choice.window ? Date.parse(page.choice.window) : nu
 
 const select = (start) => choose({ window: new Date(start).toISOString() });
 
-const drawSeries = () => showSeries({ ...page.series, selected: selected() }, select);
+const drawSeries = () => showSeries({ ...page.series, selected: selected(), alerts: page.alerts }, select);
 
 const redraw = () => fill("series", () => (page.series ? drawSeries() : null));
 
@@ -116,13 +117,17 @@ async function follow(origin, period, signal) {
 async function loadBoard(signal) {
   const { view } = page;
   if (!view) return true;
-  const { days, ledger, accuracy } = await askBoard(view, signal);
+  const { days, ledger, accuracy, alerts } = await askBoard(view, signal);
   const told = await Promise.all([
     fill("days", () => {
       showDays(view, answered(days));
       showWaiting(days.value.days);
     }),
     fill("ledger", () => showLedger(view, answered(ledger))),
+    fill("alerts", () => {
+      ({ alerts: page.alerts } = answered(alerts));
+      showAlerts(view, page.alerts);
+    }),
     fill("accuracy", () => {
       page.accuracy = [view, answered(accuracy)];
       return showAccuracy(...page.accuracy);

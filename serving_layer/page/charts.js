@@ -11,7 +11,7 @@ let script = null;
 
 /** The live chart: events in two shades where they are counted, any other measure as a line. */
 export async function drawSeries(node, shown) {
-  const { windows, counted, period, zone, watermark, choose } = shown;
+  const { windows, counted, period, zone, choose } = shown;
   const marks = ticks(period.start, period.end, zone, node.clientWidth < 500 ? 5 : 10);
   await draw(node, counted ? bars(windows, shown) : line(windows, shown), {
     barmode: "stack",
@@ -21,7 +21,7 @@ export async function drawSeries(node, shown) {
       tickvals: marks.map(({ at }) => at), ticktext: marks.map(({ label }) => label),
     },
     yaxis: { rangemode: "tozero", ...valueTicks(windows, counted) },
-    ...watermarkIn(watermark, period),
+    ...marksIn(shown),
   });
   // Plotly keeps listeners on the node: the one of the last drawing must not stay beside this one.
   node.removeAllListeners("plotly_click");
@@ -129,6 +129,17 @@ function hover(windows, zone, says) {
     customdata: windows.map((window) => [window.start, text(window)]),
     hovertemplate: "%{customdata[1]}<extra></extra>",
   };
+}
+
+/** The watermark, and below the bars the windows in which an alert fires or has fired. */
+function marksIn({ watermark, period, alerts }) {
+  const { shapes, annotations } = watermarkIn(watermark, period);
+  const spots = alerts.filter((alert) => alert.state !== "withdrawn" && alert.window_start);
+  const fired = spots.map((alert) => ({
+    type: "rect", name: alert.alert, x0: Date.parse(alert.window_start), x1: Date.parse(alert.window_end),
+    yref: "paper", y0: 0, y1: 0.02, line: { width: 0 }, fillcolor: tone(alert.severity === "critical" ? "bad" : "warn"),
+  }));
+  return { shapes: [...shapes, ...fired.filter(({ x0, x1 }) => x1 > period.start && x0 < period.end)], annotations };
 }
 
 /** Where the watermark is, when it is in the picture: windows that end before it are final. */

@@ -6,6 +6,7 @@ import { duration } from "./format.js";
 import { windowsOf } from "./windows.js";
 
 const MOST_SESSIONS = 5_000;
+const MOST_ALERTS = 200;
 
 const pathOf = (view) => `/views/${encodeURIComponent(view.name)}`;
 const isSession = (view) => view.window.kind === "session";
@@ -47,13 +48,14 @@ export function askWindow({ view, period }, { start, end }, where, signal) {
 }
 
 export async function askBoard(view, signal) {
-  const [days, ledger, accuracy] = await Promise.allSettled([
+  const [days, ledger, accuracy, alerts] = await Promise.allSettled([
     get(`/days/${encodeURIComponent(view.name)}`, {}, signal),
     get(`/ledger/${encodeURIComponent(view.source)}`, {}, signal),
     get(`/accuracy/${encodeURIComponent(view.name)}`, {}, signal),
+    get("/alerts", { view: view.name, limit: MOST_ALERTS }, signal),
   ]);
   signal.throwIfAborted();
-  return { days, ledger, accuracy };
+  return { days, ledger, accuracy, alerts };
 }
 
 /** The value of a settled question, or its problem. */

@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from braid.deploy.pauses import Pauses, read_pauses
 from braid.errors import BraidError, NotYet
 from braid.runtime import status
 from braid.runtime.logging import Logger
@@ -51,6 +53,8 @@ class Runner:
         self.ended: list[Job] = []
         self.taken: set[str] = set()
         self.refused: BraidError | None = None
+        self.pauses = Pauses()
+        self.resting: tuple[QueryStatus, ...] = ()
         self.started = datetime.now(UTC)
         self.told = self.reported = 0.0
 
@@ -65,7 +69,7 @@ class Runner:
             finally:
                 for name in reversed(list(self.jobs)):
                     self._end(name)
-                if self.ended:
+                if self.ended or self.refused is None:
                     status.forget(self.settings, self.process)
         except (Py4JNetworkError, ConnectionError):
             # Whatever else is tried would fail in the same way.
@@ -96,7 +100,7 @@ class Runner:
         if not self.settings.home_is_local and time.monotonic() - self.reported < REMOTE_REPORT:
             return
         self.reported = time.monotonic()
-        queries = tuple(job.status() for job in self.jobs.values())
+        queries = (*(job.status() for job in self.jobs.values()), *self.resting)
         now = datetime.now(UTC)
         status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
         if time.monotonic() - self.told >= BEHIND:
@@ -105,7 +109,7 @@ class Runner:
 
     def _match(self, patience: float = 0.0) -> None:
         """Starts jobs that are wanted and not there, and ends those that are no longer wanted."""
-        wanted = {job.name: job for job in self.discover()}
+        wanted = self._without_paused({job.name: job for job in self.discover()})
         for name, job in list(self.jobs.items()):
             if name not in wanted or wanted[name].definition != job.definition:
                 logger.info(f"{name} is no longer wanted as it was")
@@ -125,6 +129,30 @@ class Runner:
             self.report()
         if wanted and not self.jobs and self.refused is not None:
             raise self.refused
+
+    def _without_paused(self, jobs: dict[str, Job]) -> dict[str, Job]:
+        """The jobs that are to run: those that a person has paused rest, and are seen to."""
+        try:
+            self.pauses = read_pauses(self.settings)
+        except BraidError as error:
+            # A note that cannot be read stops nothing: what was known of it goes on to hold.
+            logger.error("what is paused cannot be read", reason=str(error))
+        pauses = self.pauses
+        if pauses == Pauses():
+            self.resting = ()
+            return jobs
+        told = {name: job.status() for name, job in jobs.items()}
+        paused = {
+            name
+            for name, one in told.items()
+            if (one.kind == "stream" and one.view in pauses.stream)
+            or (one.kind == "ingest" and one.source in pauses.ingest)
+        }
+        known = {one.name for one in self.resting}
+        for name in paused - known:
+            logger.info(f"{name} is paused")
+        self.resting = tuple(replace(told[name], state="paused") for name in paused)
+        return {name: job for name, job in jobs.items() if name not in paused}
 
     def _leave_to_others(self, name: str, refusal: BraidError) -> None:
         """Somebody else runs it, such as a replay that is about to hand it over: it is asked for again later."""

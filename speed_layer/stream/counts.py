@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from braid.define.schema import quote
 from braid.define.view import View
-from braid.runtime.spark import timestamp
+from braid.runtime.frames import timestamp
 from braid.states import EVENTS
 from braid.tables.commits import TailCommit
 from braid.tables.delta_log import Transaction, newest_version, transaction

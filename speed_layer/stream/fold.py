@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from braid import cut as rules
 from braid.merge.spark import base_states, beyond
+from braid.runtime.frames import timestamp
 from braid.runtime.logging import Logger
-from braid.runtime.spark import timestamp
 from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit

@@ -17,8 +17,8 @@ from braid.log.contents import read_commits
 from braid.log.events import view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
+from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
-from braid.runtime.spark import no_rows, timestamp
 from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation

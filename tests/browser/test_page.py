@@ -3,13 +3,18 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from braid import Alert, tumbling
+from braid.runtime.settings import Settings
+from serving_layer.alerts.alarm import Alarm, AlertSink
 from tests.browser.conftest import CUT, HOSTILE, NOON, Site
-from tests.serving import MIDNIGHT, MINUTE, Event
+from tests.serving import MIDNIGHT, MINUTE, Event, view_of
+from tests.sinks import Feeding
 from tests.waiting import until
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -176,6 +181,18 @@ def test_what_the_layers_know_is_on_the_page(opened: Open) -> None:
     expect(page.locator("#accuracy-chart .main-svg").first).to_be_visible()
     expect(page.locator("#completeness-chart .main-svg").first).to_be_visible()
     expect(page.get_by_role("link", name="Gates")).to_be_visible()
+
+
+def test_alerts_are_listed_and_marked_in_the_chart(opened: Open, home: Path) -> None:
+    settings = Settings(home=str(home))
+    page = opened("/?view=hits")
+    expect(page.locator("#alerts .empty")).to_contain_text("No alert has fired for hits")
+    alert = Alert(name="busy", view=view_of(tumbling("1 minute")), when="hits >= 1", severity="critical")
+    Feeding(settings, AlertSink(alert), Alarm(alert, settings)).turn()
+    expect(page.locator("#alerts tbody")).to_contain_text("busy")
+    expect(page.locator("#alerts tbody").get_by_text(f"host {HOSTILE}").first).to_be_visible()
+    expect(page).to_have_title("hits · Braid")
+    expect(page.locator("#series-chart .shapelayer path").first).to_be_attached()
 
 
 def test_a_view_that_is_not_deployed_says_what_to_do(opened: Open) -> None:

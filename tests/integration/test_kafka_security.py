@@ -12,10 +12,13 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, NewTopic, ResourcePattern, ResourceType
 
+from braid import kafka_topic, tumbling
 from braid.runtime.settings import PREFIX, Settings
+from serving_layer.sinks.kafka_topic import KafkaTopic
 from tests.conftest import Answer
 from tests.processes import command_lines
 from tests.secured import PASSWORD, PLAIN_PASSWORD, Secured, secured_broker
+from tests.sinks import Feeding, begun
 from tests.waiting import until
 
 BRAID = str(Path(sys.executable).with_name("braid"))
@@ -189,6 +192,21 @@ def test_what_a_user_may_not_do_is_named(as_user: Callable[..., Callable[..., An
     read = as_user("SASL_PLAINTEXT", **login("stranger"))("ingest", "requests", "--once")
     assert read.code == 2
     assert "no topic 'requests'" in read.err
+
+
+def test_a_sink_whose_topic_it_may_not_use_says_so_before_and_while_it_runs(
+    kafka: Secured, home: Path
+) -> None:
+    stranger = kafka.settings("SASL_PLAINTEXT", **login("stranger"))
+    said = KafkaTopic(kafka_topic("elsewhere"), stranger, str(home)).problem() or ""
+    assert "does not allow user 'stranger' to do that" in said
+    settings = kafka.settings("SASL_PLAINTEXT", home=str(home), **login("ingest"))
+    begun(settings, tumbling("1 minute"))
+    sink = kafka_topic(TOPIC)
+    feeding = Feeding(settings, sink, KafkaTopic(sink, settings, str(home / "sinks")))
+    assert not feeding.delivering.turn()
+    assert "does not allow user 'ingest' to do that" in (feeding.delivering.status().error or "")
+    assert PASSWORD not in said + str(feeding.delivering.status())
 
 
 def test_no_process_has_the_password_on_its_command_line(kafka: Secured, home: Path, tmp_path: Path) -> None:

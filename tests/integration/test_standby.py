@@ -1,9 +1,13 @@
 """A standby runs commands for others with the Spark that it has: what they see is what they would have seen."""
 
 import os
+import pty
 import signal
 import subprocess
+import termios
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -27,6 +31,48 @@ pathlib.Path("reading").touch()
 while pathlib.Path("block").exists():
     time.sleep(0.01)
 """
+
+
+class Terminal:
+    """What a person looks at: so many columns, with colours."""
+
+    def __init__(self, columns: int) -> None:
+        self.near, self.far = pty.openpty()
+        termios.tcsetwinsize(self.far, (40, columns))
+        self.shown = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        # It ends with an error once nobody has the other side open.
+        with suppress(OSError):
+            while text := os.read(self.near, 1 << 16):
+                self.shown += text
+
+    def text(self) -> str:
+        """All that was shown, once nobody writes to it any more."""
+        os.close(self.far)
+        self._reader.join(30)
+        os.close(self.near)
+        return self.shown.decode()
+
+
+class AtTerminal:
+    """A command that a person typed. Output and errors are shown apart, so that a bar is not among the rows."""
+
+    def __init__(self, office: "Office", columns: int, *arguments: str, **changed: str) -> None:
+        self.output, self.errors = Terminal(columns), Terminal(columns)
+        environment = os.environ | office.environment | {"TERM": "xterm-256color"} | changed
+        for name in ("NO_COLOR", "COLUMNS", "FORCE_COLOR", "COLORTERM"):
+            environment.pop(name, None)
+        self.process = subprocess.Popen(
+            [BRAID, *arguments], env=environment,
+            stdin=self.output.far, stdout=self.output.far, stderr=self.errors.far,
+        )  # fmt: skip
+
+    def ended(self) -> tuple[int, str, str]:
+        code = self.process.wait(120)
+        return code, self.output.text(), self.errors.text()
 
 
 class Office:
@@ -115,6 +161,61 @@ def test_a_changed_definition_is_read_by_the_next_command(office: Office) -> Non
         assert office.taken() == taken + 1
     finally:
         office.define("by_page")
+
+
+@pytest.mark.parametrize("columns", [40, 160])
+def test_at_a_terminal_it_looks_as_if_it_had_been_run_there(office: Office, columns: int) -> None:
+    taken = office.taken()
+    code, shown, errors = AtTerminal(office, columns, "batch", "run").ended()
+    assert office.taken() == taken + 1
+    alone = AtTerminal(office, columns, "batch", "run", BRAID_LOG_LEVEL="warning").ended()
+    assert office.taken() == taken + 1, "its settings are not the standby's"
+    assert (code, shown) == alone[:2]
+    assert code == 0
+    assert "\x1b[" in shown, "a table has colours"
+    for bar in (errors, alone[2]):
+        assert "computing days" in bar
+        assert bar.rindex("\x1b[?25h") > bar.rindex("\x1b[?25l"), "the cursor is there again"
+    assert "\x1b[" not in office.run("batch", "run").stdout, "and for programs there are none"
+
+
+def test_a_person_does_not_wait_for_the_commands_of_others(office: Office) -> None:
+    office.renew("by_page", WAITING)
+    taken = office.taken()
+    Path("block").touch()
+    Path("reading").unlink(missing_ok=True)
+    first = subprocess.Popen([BRAID, "batch", "run"], env=os.environ | office.environment)
+    until(Path("reading").exists)
+    Path("reading").unlink()
+    person = AtTerminal(office, 80, "batch", "run")
+    until(Path("reading").exists)
+    assert first.poll() is None, "the standby is busy, and the person's command reads its definitions"
+    Path("block").unlink()
+    assert person.ended()[0] == 0
+    assert first.wait(120) == 0
+    until(lambda: office.taken() == taken + 1)
+    # What the person did not wait for is not done later, and costs the standby nothing.
+    started = office.started()
+    assert office.run("batch", "run").returncode == 0
+    assert (office.taken(), office.started()) == (taken + 2, started)
+
+
+@pytest.mark.soak
+def test_ctrl_c_ends_what_is_done_for_a_person(office: Office) -> None:
+    office.renew("by_page", WAITING)
+    started, java = office.started(), office.java()
+    Path("block").touch()
+    Path("reading").unlink()
+    person = AtTerminal(office, 80, "batch", "run")
+    until(Path("reading").exists)
+    person.process.send_signal(signal.SIGINT)
+    code, _, errors = person.ended()
+    assert code == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert not psutil.pid_exists(java[0])
+    Path("block").unlink()
+    until(lambda: office.started() > started)
 
 
 @pytest.mark.soak

@@ -4,11 +4,13 @@ import csv
 import io
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from batch_layer.days import Gate, write_gates
+from batch_layer.gates import data_docs
+from batch_layer.gates.values import Check, Verdict
 from braid import session, sliding, tumbling
 from braid.define.windows import Window
 from braid.errors import SettingsError
@@ -379,6 +384,32 @@ def test_how_it_does_is_told_to_people_and_to_prometheus(tables: Tables) -> None
     assert samples["braid_process_up", "engine"] == 1
     assert samples["braid_answer_seconds_count", "/views/{view}"] == 1
     assert samples["braid_serving_memory_limit_bytes",] == 268435456
+
+
+def test_the_pages_of_gates_are_made_when_they_are_opened(tables: Tables) -> None:
+    good, bad = Verdict((Check("rows", True, 7, "at least 1"),)), Verdict((Check("rows", False, 0, "<b>"),))
+    first, second = MIDNIGHT.date(), MIDNIGHT.date() + timedelta(days=1)
+    write_gates(tables.settings, "requests", {first: Gate(MIDNIGHT, good), second: Gate(MIDNIGHT, bad)})
+    with serving(
+        tables.settings, OtherLayers(data_docs=partial(data_docs.opened, tables.settings))
+    ) as address:
+        index = httpx.get(f"{address}/data-docs", follow_redirects=True)
+        assert index.headers["content-type"].startswith("text/html")
+        assert httpx.head(f"{address}/data-docs/").status_code == 200
+        links = re.findall(r'href="([^"]+)"', index.text)
+        assert links == [f"source-requests/{day}/index.html" for day in (second, first)], (
+            "what failed comes first"
+        )
+        failed, passed = (httpx.get(f"{index.url}{link}") for link in links)
+        assert "&lt;b&gt;" in failed.text
+        assert "at least 1" in passed.text
+        # Nothing was written for it, and what the gates say next is what the next reader sees.
+        assert not Path(data_docs.site(tables.settings)).exists()
+        write_gates(tables.settings, "requests", {second: Gate(MIDNIGHT, good)})
+        assert "Failed" not in httpx.get(f"{index.url}{links[0]}").text
+        missing = httpx.get(f"{index.url}source-requests/2031-01-01/")
+    assert missing.status_code == 404
+    assert "`braid batch run`" in missing.json()["detail"]
 
 
 def test_a_view_whose_table_is_damaged_is_named_and_the_others_are_served(tables: Tables) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from batch_layer.gates import data_docs
 from braid import tumbling
 from braid.runtime.settings import Settings
 from serving_layer.http.app import OtherLayers
@@ -42,7 +43,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     tables.deploy()
     tables.append(some_events(0, 50, MIDNIGHT))
     tables.publish(MIDNIGHT.date(), MIDNIGHT)
-    others = OtherLayers(data_docs=Path(home.home, "no", "such", "place"))
+    others = OtherLayers(data_docs=partial(data_docs.opened, home))
     sent = {"authorization": f"Bearer {TOKEN}"}
     with (
         serving(home, others, token=TOKEN) as address,
@@ -106,6 +107,9 @@ def test_any_header_can_be_sent(client: httpx.Client, name: str, value: str) -> 
     [
         "/data-docs/",
         "/data-docs/index.html",
+        "/data-docs/../../secret",
+        "/data-docs/view-hits/2024-03-10",
+        "/data-docs/%2e%2e/%2e%2e/validation.json",
         "/assets/%00",
         "/assets/" + "a" * 3000,
         "/%ff",

@@ -1,12 +1,15 @@
 """What came when, and whose the rejected records are."""
 
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_layer.arrivals import Arrival, Arrivals
+from braid.runtime.frames import on_days
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -76,3 +79,14 @@ def test_questions_about_a_year_of_live_epochs_cost_what_their_days_have() -> No
         assert known.rejected_with(day, end) == 200
         assert sum(known.trailing(day, end, 31)) <= 31 * 200
         assert known.beyond(day, NOON - timedelta(days=1), end)[0] == 200
+
+
+@given(chosen=st.sets(st.integers(0, 40), min_size=1))
+def test_a_condition_on_days_means_these_days_and_no_others(chosen: set[int]) -> None:
+    days = [date(2024, 2, 10) + timedelta(days=n) for n in range(41)]
+    values = ", ".join(f"(date'{day}')" for day in days)
+    wanted = [days[n] for n in sorted(chosen)]
+    found = duckdb.sql(f"select day from (values {values}) as t(day) where {on_days(wanted)} order by day")
+    assert [row[0] for row in found.fetchall()] == wanted
+    in_a_row = sum(after - before > 1 for before, after in pairwise(sorted(chosen))) + 1
+    assert on_days(wanted).count(" or ") == in_a_row - 1

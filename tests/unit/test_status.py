@@ -208,6 +208,7 @@ def test_the_metrics_are_in_base_units_and_carry_their_labels(engine: ProcessSta
         "braid_query_events_total": 100,
         "braid_query_late_events_total": 4,
         "braid_query_revised_total": 2,
+        "braid_query_paused": 0,
         "braid_query_epoch_timestamp_seconds": datetime(2024, 3, 8, 12, tzinfo=UTC).timestamp(),
     }
     assert samples["braid_child_restarts_total", frozenset({("child", "engine")})] == 3

@@ -6,7 +6,7 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from braid.cli.platform.forward import address, circumstances, is_forwarded
+from braid.cli.platform.forward import DISPLAY, READY, address, circumstances, is_forwarded
 from braid.errors import BraidError
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings, current_settings
@@ -23,7 +23,11 @@ from braid.runtime.signals import stop_on_signals
 log = Logger("standby")
 
 LONGEST_REQUEST = 1 << 20
+# Standard input, output and error.
+STREAMS = (0, 1, 2)
 LOOK_EVERY = 0.2
+# A caller whose turn it is says at once what it wants.
+ASK_WITHIN = 10.0
 # After these it starts anew: it would answer with yesterday's definitions, or not at all.
 STALE, DEAD = "a source file has changed since it was read", "its Spark is gone"
 
@@ -33,22 +37,25 @@ def register(app: typer.Typer) -> None:
 
 
 def standby() -> None:
-    """Keep Spark running for commands that would start their own: tasks of Airflow take seconds less.
+    """Keep Spark running for commands that would start their own: they take seconds less, in Airflow and at a prompt.
 
     While it runs, `braid batch run`, `gate` and `release`, `braid compare`, `braid kappa replay` and `compare`, and
-    `braid maintain` are done by it, one after another, if their settings and their folder are the same and they are
-    not run on a terminal. `braid airflow up` starts one. A command whose caller is killed is killed too.
+    `braid maintain` are done by it, one after another, if their settings and their folder are the same. At a terminal
+    they look as ever, Ctrl-C ends what is done for them, and one that finds the standby busy starts its own Spark.
+    `braid airflow up` starts one. A command whose caller is killed is killed too.
 
     Example: `braid standby`
     """
+    from batch_layer.gates.judge import load_in_background
     from braid.runtime.spark import spark_session
 
     settings = current_settings()
     with _listening(address(settings)) as listener, stop_on_signals() as stop:
+        # What the first command would load, and then the first job of a Spark: seconds that are nobody's.
+        load_in_background()
         spark = spark_session(settings, "braid standby")
-        # The first job of a Spark takes seconds, and is nobody's.
         spark.range(1).count()
-        desk = Desk(settings, spark)
+        desk = Desk(settings, spark, _sources())
         log.info("standby started", home=settings.home)
         while not stop.is_set():
             if select.select([listener], [], [], LOOK_EVERY)[0]:
@@ -67,10 +74,19 @@ class Desk:
     settings: Settings
     spark: Any
     sources: dict[str, float] = field(default_factory=dict)
-    own: tuple[int, int] = field(default_factory=lambda: (os.dup(1), os.dup(2)))
+    own: tuple[int, ...] = field(default_factory=lambda: tuple(map(os.dup, STREAMS)))
 
     def serve(self, connection: socket.socket) -> None:
-        text, streams, _, _ = socket.recv_fds(connection, LONGEST_REQUEST, 2)
+        connection.settimeout(ASK_WITHIN)
+        try:
+            connection.sendall(READY)
+            text, streams, _, _ = socket.recv_fds(connection, LONGEST_REQUEST, len(STREAMS))
+        except OSError:
+            return
+        if not text:
+            # Somebody who did not want to wait any longer.
+            return
+        connection.settimeout(None)
         try:
             request = json.loads(text)
             reason = self._refusal(request)
@@ -109,7 +125,7 @@ class Desk:
     def _run(self, connection: socket.socket, request: dict[str, Any], streams: list[int]) -> int:
         from braid.cli import run
 
-        with self._watched(connection), self._speaking_to(streams):
+        with self._watched(connection), self._speaking_to(streams, request["display"]):
             try:
                 run(request["arguments"])
             except SystemExit as ended:
@@ -122,13 +138,16 @@ class Desk:
         return code if isinstance(code, int) else 0 if code is None else 1
 
     @contextmanager
-    def _speaking_to(self, streams: Sequence[int]) -> Iterator[None]:
-        """What is printed meanwhile goes to the caller's own outputs."""
+    def _speaking_to(self, streams: Sequence[int], display: Mapping[str, str]) -> Iterator[None]:
+        """What is printed meanwhile goes to the caller's own outputs, as wide and as coloured as these are."""
+        before = {name: os.environ[name] for name in DISPLAY if name in os.environ}
         _speak_to(streams)
+        _draw_for(display)
         try:
             yield
         finally:
             _speak_to(self.own)
+            _draw_for(before)
 
     @contextmanager
     def _watched(self, connection: socket.socket) -> Iterator[None]:
@@ -152,19 +171,34 @@ class Desk:
         """In the same process, with the files as they are now. Nothing of what ran before writes any more."""
         import psutil
 
+        # The caller's terminal is its own again from here on.
+        _speak_to(self.own)
         children = psutil.Process().children(recursive=True)
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
         psutil.wait_procs(children)
-        _speak_to(self.own)
         os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
 def _speak_to(streams: Sequence[int]) -> None:
-    for number, stream in zip((1, 2), streams, strict=True):
-        (sys.stdout, sys.stderr)[number - 1].flush()
+    for output in (sys.stdout, sys.stderr):
+        # A terminal that is closed takes nothing any more.
+        with suppress(OSError):
+            output.flush()
+    for number, stream in zip(STREAMS, streams, strict=True):
         os.dup2(stream, number)
+
+
+def _draw_for(display: Mapping[str, str]) -> None:
+    """What consoles find out when they are made, they find out again: whether there are colours, and how many."""
+    from braid.cli import output
+
+    for name in DISPLAY:
+        os.environ.pop(name, None)
+    os.environ.update(display)
+    output.console.__init__()  # type: ignore[misc]
+    output.errors.__init__(stderr=True)  # type: ignore[misc]
 
 
 def _sources() -> dict[str, float]:

@@ -17,6 +17,7 @@ from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
     ENGINE,
+    SINKS,
     SUPERVISOR,
     ProcessStatus,
     QueryStatus,
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up() -> None:
-    """Run everything until Ctrl-C or SIGTERM: the broker (if embedded), ingest, all streams, and serving.
+    """Run everything until Ctrl-C or SIGTERM: the broker (if embedded), ingest, all streams, serving, and sinks.
 
     What dies is started again, after 1 s, 2 s, 4 s and so on up to a minute. http://127.0.0.1:8470/health says whether
     all is well (200 or 503, with the reasons), /metrics says it to Prometheus; BRAID_HEALTH_PORT is another port.
@@ -76,6 +77,8 @@ def _children(settings: Settings, definitions: Definitions) -> "list[Startable]"
         Child(ENGINE, _braid("stream", "--ingest"), ready=lambda: _has_reported(settings, ENGINE))
     )
     children.append(Child(SERVING, _braid("serve"), ready=lambda: _answers(settings)))
+    if definitions.alerts or any(view.sinks for view in definitions.views.values()):
+        children.append(Child(SINKS, _braid("sink", "run"), ready=lambda: _has_reported(settings, SINKS)))
     return children
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,7 +67,7 @@ def serve(
 
 def other_layers(settings: Settings, definitions: Definitions | None = None) -> "OtherLayers":
     """What the other layers know, for the API to tell: only the command line may ask them all."""
-    from batch_layer.gates.data_docs import site
+    from batch_layer.gates import data_docs
     from serving_layer.answer.ledger import LogLedger
     from serving_layer.http.app import OtherLayers
 
@@ -79,7 +79,7 @@ def other_layers(settings: Settings, definitions: Definitions | None = None) -> 
         accuracy=_remembered(lambda name: _accuracy(settings, name)),
         status=lambda: report(read_all(settings), datetime.now(UTC)),
         processes=lambda: read_all(settings),
-        data_docs=Path(site(settings)) if settings.home_is_local else None,
+        data_docs=partial(data_docs.opened, settings),
     )
 
 

@@ -11,6 +11,7 @@ import typer
 from braid.cli.options import Once, SourceNames, ViewNames, sources_of
 from braid.cli.output import Json, console, print_json, print_values
 from braid.cli.speed.log import opened
+from braid.cli.speed.pause import was_paused_or_resumed
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.errors import BraidError
@@ -60,10 +61,14 @@ def ingest(
     """Append every record of the sources to their logs, exactly once, until Ctrl-C or SIGTERM.
 
     A record that cannot be counted goes into the log with its reason; a duplicate within the horizon is counted and
-    dropped. It may be killed at any moment and started again.
+    dropped. It may be killed at any moment and started again. `braid ingest pause SOURCE` rests it in whatever process
+    runs it, and `braid ingest resume SOURCE` lets it go on; that is kept over restarts.
 
     Example: `braid ingest requests --once`
     """
+    definitions = load_definitions(current_settings().definitions)
+    if was_paused_or_resumed("ingest", names, definitions.source):
+        return
     from braid.runtime.spark import spark_session
     from speed_layer.ingest.job import ingest as run
 
@@ -85,10 +90,13 @@ def stream(
     """Keep the views' tails up to date from the log, each event exactly once, until Ctrl-C or SIGTERM.
 
     Every deployed version of a view has a stream of its own; one that fails is retried and does not stop the others.
-    It may be killed at any moment and started again.
+    It may be killed at any moment and started again. `braid stream pause VIEW` rests the streams of a view in whatever
+    process runs them, and `braid stream resume VIEW` lets them go on; that is kept over restarts.
 
     Example: `braid stream page_traffic --once`
     """
+    if was_paused_or_resumed("stream", names, load_definitions(current_settings().definitions).view):
+        return
     from braid.runtime.spark import spark_session
     from speed_layer.jobs.engine import stream as run
 

@@ -14,7 +14,7 @@ from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
-from braid.runtime.spark import timestamp
+from braid.runtime.frames import timestamp
 from braid.states import EVENTS
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds

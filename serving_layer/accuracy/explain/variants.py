@@ -16,9 +16,9 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
 from braid.parity import why_not_comparable
-from braid.recompute import on_days, recompute
+from braid.recompute import recompute
+from braid.runtime.frames import on_days, timestamp
 from braid.runtime.settings import Settings
-from braid.runtime.spark import timestamp
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
 from braid.tables.commits import TailCommit

@@ -1,0 +1,152 @@
+"""`braid sink`: a view's numbers on their way to other systems, run, looked at, paused and delivered again."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from braid.cli.options import ViewNames
+from braid.cli.output import Json, console, print_json, print_table
+from braid.define.loading import load_definitions
+from braid.define.names import suggest
+from braid.define.view import View
+from braid.errors import BraidError
+from braid.runtime.settings import bytes_of, current_settings
+from braid.runtime.signals import stop_on_signals
+from braid.runtime.status import SINKS, is_alive, read_all
+
+if TYPE_CHECKING:
+    from serving_layer.sinks.controls import Controls
+
+app = typer.Typer(no_args_is_help=True, help="Numbers that leave: the sinks of views.")
+
+Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
+Only = Annotated[
+    str | None, typer.Option("--sink", help="Of this sink alone, by the name that `braid sink status` shows.")
+]
+
+
+def register(parent: typer.Typer) -> None:
+    parent.add_typer(app, name="sink")
+
+
+@app.command()
+def run(names: ViewNames = None) -> None:
+    """Deliver the views' merged numbers to their sinks and judge their alerts, until Ctrl-C or SIGTERM.
+
+    `braid up` does it by itself. A sink that fails is tried again and stops no other one. It may be killed at any
+    moment and started again.
+
+    Example: `braid sink run page_traffic`
+    """
+    from serving_layer.sinks.run import run as deliver
+
+    settings = current_settings()
+    definitions = load_definitions(settings.definitions)
+    views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
+    alerts = [alert for alert in definitions.alerts.values() if not names or alert.view.name in names]
+    with stop_on_signals() as stop:
+        deliver(settings, views, alerts, stop, bytes_of(settings.serve_memory) // 4)
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="The view's name.", metavar="VIEW")] = None,
+    json: Json = False,
+) -> None:
+    """Show the sinks of a view, or of all: state, revision, what waits and for how long, and why.
+
+    Example: `braid sink status page_traffic`
+    """
+    views = (
+        [_with_sinks(name)] if name else list(load_definitions(current_settings().definitions).views.values())
+    )
+    rows = [row for view in views for row in _rows(view)]
+    if json:
+        print_json(rows)
+        return
+    columns = ("view", "sink", "emit", "state", "revision", "delivered", "waiting", "lag_seconds", "error")
+    print_table("sinks", columns, ([row[column] for column in columns] for row in rows))
+
+
+@app.command()
+def pause(name: Name, sink: Only = None, json: Json = False) -> None:
+    """Deliver nothing to a view's sinks until `braid sink resume`: kept over restarts, seen in the status."""
+    from serving_layer.sinks import controls
+
+    view = _with_sinks(name)
+    _say(view, controls.pause(current_settings(), name, _chosen(view, sink)), json)
+
+
+@app.command()
+def resume(name: Name, sink: Only = None, json: Json = False) -> None:
+    """Go on with sinks that were paused: they get the difference between what they hold and what is served."""
+    from serving_layer.sinks import controls
+
+    view = _with_sinks(name)
+    _say(view, controls.resume(current_settings(), name, _chosen(view, sink)), json)
+
+
+@app.command()
+def replay(name: Name, sink: Only = None, json: Json = False) -> None:
+    """Deliver everything again, under a new revision: for a sink that somebody else has changed."""
+    from serving_layer.sinks import controls
+
+    view = _with_sinks(name)
+    _say(view, controls.ask_replay(current_settings(), name, _chosen(view, sink)), json)
+
+
+def _with_sinks(name: str) -> View:
+    view = load_definitions(current_settings().definitions).view(name)
+    if not view.sinks:
+        raise BraidError(f"view {name!r} has no sinks: add one, such as sinks=(kafka_topic({name!r}),).")
+    return view
+
+
+def _chosen(view: View, sink: str | None) -> list[str]:
+    names = [each.name for each in view.sinks]
+    if sink is not None and sink not in names:
+        raise BraidError(f"view {view.name!r} has no sink {sink!r}. {suggest(sink, names, 'sinks')}")
+    return names if sink is None else [sink]
+
+
+def _rows(view: View) -> list[dict[str, Any]]:
+    """What the process of the sinks said last, and what a person has said since."""
+    from serving_layer.sinks.controls import read_controls
+
+    settings = current_settings()
+    said = read_controls(settings, view.name)
+    queries = {
+        query.name: query
+        for process in read_all(settings)
+        if process.process == SINKS and is_alive(process)
+        for query in process.queries
+    }
+    rows = []
+    for sink in view.sinks:
+        query = queries.get(f"sink {view.name} {sink.name}")
+        state = "not running" if query is None else query.state
+        state = "paused" if sink.name in said.paused else state
+        rows.append(
+            {
+                "view": view.name,
+                "sink": sink.name,
+                "emit": sink.emit,
+                "state": f"{state}, replay asked for" if sink.name in said.replay else state,
+                "revision": query and query.batch,
+                "delivered": query and query.events,
+                "waiting": query and query.lag_events,
+                "lag_seconds": query and query.lag_seconds and round(query.lag_seconds, 1),
+                "error": query and query.error,
+            }
+        )
+    return rows
+
+
+def _say(view: View, said: "Controls", json: bool) -> None:
+    if json:
+        print_json({"view": view.name, "paused": list(said.paused), "replay": list(said.replay)})
+        return
+    for sink in view.sinks:
+        words = ["paused" if sink.name in said.paused else "delivers"]
+        words += ["everything again, when it is its turn"] if sink.name in said.replay else []
+        console.print(f"{sink.name}: {' '.join(words)}", highlight=False, markup=False)
