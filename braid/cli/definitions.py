@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix.
+Told = tuple[str, str, str | None, str, str]
+
+
 def register(app: typer.Typer) -> None:
     app.command()(check)
     app.command()(views)
@@ -35,32 +39,36 @@ def check(json: Json = False) -> None:
     Exit code 1 when there are problems, 2 when the definitions do not load. Example: `braid check --json`
     """
     definitions = _definitions()
+    counts = f"sources: {len(definitions.sources)}, views: {len(definitions.views)}"
     if not json:
-        loaded = f"sources: {len(definitions.sources)}, views: {len(definitions.views)}"
-        console.print(f"loaded; {loaded}: names, windows and known types are right", highlight=False)
+        console.print(f"loaded; {counts}: names, windows and known types are right", highlight=False)
+    leaving: list[Told] = [(*wrong, "see what it says") for wrong in _problems_of_what_leaves(definitions)]
+    if not json:
+        _print_problems(leaving)
         console.print("Spark compiles the SQL and reads the lookups", highlight=False)
     from braid.check import definitions as checks
 
-    problems = checks.check(_spark(), definitions)
-    problems += [
-        checks.Problem(*found, "see what it says") for found in _problems_of_what_leaves(definitions)
-    ]
+    found = checks.check(_spark(), definitions)
+    compiled: list[Told] = [(one.definition, one.part, one.sql, one.message, one.fix) for one in found]
+    problems = compiled + leaving
     if json:
         checked = {"sources": list(definitions.sources), "views": list(definitions.views)}
-        print_json({"ok": not problems, **checked, "problems": [problem._asdict() for problem in problems]})
+        shown = [dict(zip(checks.Problem._fields, problem, strict=True)) for problem in problems]
+        print_json({"ok": not problems, **checked, "problems": shown})
     else:
-        for problem in problems:
-            sql = f"\n  {problem.sql}" if problem.sql else ""
-            console.print(
-                f"{problem.definition}: {problem.part}{sql}\n  {problem.message}\n  -> {problem.fix}\n",
-                markup=False, highlight=False, soft_wrap=True,
-            )  # fmt: skip
-        counts = (
-            f"sources: {len(definitions.sources)}, views: {len(definitions.views)}, problems: {len(problems)}"
-        )
-        console.print(f"checked; {counts}", highlight=False)
+        _print_problems(compiled)
+        console.print(f"checked; {counts}, problems: {len(problems)}", highlight=False)
     if problems:
         raise failed(json, f"{len(problems)} problems found; each is shown with its fix.")
+
+
+def _print_problems(problems: list[Told]) -> None:
+    for definition, part, sql, message, fix in problems:
+        written = f"\n  {sql}" if sql else ""
+        console.print(
+            f"{definition}: {part}{written}\n  {message}\n  -> {fix}\n",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
 
 
 def _problems_of_what_leaves(definitions: Definitions) -> Iterator[tuple[str, str, None, str]]:
