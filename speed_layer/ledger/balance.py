@@ -78,7 +78,9 @@ def take_stock(log: Log) -> Ledger:
         newest = known[0] if known else None
         consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
         counts = held.counts(database)
-        holes, repeated = held.holes_and_repeats(database, consumed if log.source.kafka_topic else {}, SHOWN)
+        holes, repeated = held.holes_and_repeats(
+            database, consumed if log.source.kafka_topic else None, SHOWN
+        )
         if log.source.kafka_topic:
             found = evidence.from_broker(log, database, holes)
             waiting = sum(lag(log, newest).values())

@@ -22,7 +22,7 @@ STEPS = """
         FROM placed WINDOW before AS (PARTITION BY _partition ORDER BY _offset, fence)
     )
     SELECT _partition, last, _offset FROM ordered
-    WHERE (_offset > last + 1 AND _partition <> {inbox}) OR (_offset = last AND NOT fence AND NOT last_fence)
+    WHERE (_offset > last + 1 AND {has_holes}) OR (_offset = last AND NOT fence AND NOT last_fence)
     ORDER BY 1, 3
 """
 COUNTS = """
@@ -36,16 +36,20 @@ def counts(database: "DuckDBPyConnection") -> dict[int, tuple[int, int]]:
 
 
 def holes_and_repeats(
-    database: "DuckDBPyConnection", consumed: Consumed, most: int
+    database: "DuckDBPyConnection", consumed: Consumed | None, most: int
 ) -> tuple[list[Hole], frozenset[Place]]:
-    """Consumed places that the log lacks, and places that are in it more than once (not more than `most`)."""
+    """Consumed places that the log lacks, and places that are in it more than once (not more than `most`).
+
+    None consumed: the lines of files, which are not looked for here, as blank ones are no records.
+    """
     database.execute("CREATE OR REPLACE TABLE fences (_partition BIGINT, _offset BIGINT, fence BOOLEAN)")
-    fences = [(p, fence, True) for p, (start, end) in consumed.items() for fence in (start - 1, end)]
+    fences = [(p, fence, True) for p, (start, end) in (consumed or {}).items() for fence in (start - 1, end)]
     if fences:
         database.executemany("INSERT INTO fences VALUES ($1, $2, $3)", fences)
     holes: list[Hole] = []
     repeats: set[Place] = set()
-    for partition, last, offset in _fetched(database.execute(STEPS.format(inbox=INBOX_PARTITION))):
+    has_holes = "false" if consumed is None else f"_partition <> {INBOX_PARTITION}"
+    for partition, last, offset in _fetched(database.execute(STEPS.format(has_holes=has_holes))):
         if offset > last:
             holes.append((partition, last + 1, offset - 1))
         elif len(repeats) < most:
@@ -79,6 +83,8 @@ def accepted_twins(
     database: "DuckDBPyConnection", identity: str, columns: tuple[str, ...], ids: list[Any]
 ) -> dict[Any, set[tuple[Any, ...]]]:
     """Id -> what its accepted rows have in these columns, for those of the ids that the log holds."""
+    if not ids:
+        return {}
     column = _quoted(identity)
     database.execute("CREATE OR REPLACE TABLE wanted AS SELECT unnest($1) AS _id", [sorted(set(ids))])
     shown = ", ".join(["_id", *map(_quoted, columns)])

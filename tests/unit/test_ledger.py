@@ -14,7 +14,7 @@ from speed_layer.ledger.balance import (
     ranges,
     settle,
 )
-from speed_layer.ledger.evidence import Evidence
+from speed_layer.ledger.evidence import Evidence, close, to_read
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 PLACES = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 40)))
@@ -61,3 +61,17 @@ def test_the_books_balance_only_when_every_place_is_accounted_for() -> None:
     assert Ledger("s", (whole,), (), 2, 0, 0, requeued).balanced
     assert not Ledger("s", (whole, short), (), 2, 0, 0, requeued).balanced
     assert not Ledger("s", (whole,), (violation,), 2, 0, 0, requeued).balanced
+
+
+def test_only_what_the_broker_has_is_read_and_near_holes_in_one_go() -> None:
+    holes = [(0, 5, 9), (0, 20, 20), (0, 5000, 5001), (1, 0, 3), (7, 0, 9)]
+    spans = to_read(holes, {"0": 7, "1": 10}, {"0": 5001, "1": 20})
+    assert spans == {0: [(7, 21), (5000, 5001)]}
+
+
+def test_a_file_that_is_gone_counts_by_what_the_log_holds_of_it() -> None:
+    """Files 1 and 2 are in the log, of which 2 was removed since; 3 was never read, 4 holds nothing but duplicates."""
+    duplicates, lost = frozenset({(1, 2), (4, 0)}), frozenset({(1, 3), (3, 0), (3, 1)})
+    consumed, found, waiting = close({1: 2, 2: 5}, {1: 4, 3: 2, 4: 1}, duplicates, lost)
+    assert consumed == {1: (0, 4), 2: (0, 5), 4: (0, 1)}
+    assert (found.lost, waiting) == (frozenset({(1, 3)}), 2)
