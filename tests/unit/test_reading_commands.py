@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
+from batch_layer.arrivals import Arrivals
+from braid.define.loading import load_definitions
+from braid.log.database import describe
+from braid.log.rejected import describe as rejected
+from braid.log.table import Log
+from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
+from braid.tables.in_database import opened, version_of
 from speed_layer.ledger.files import xxhash64
 
 DEFINITIONS = """
@@ -177,19 +184,16 @@ def test_a_home_with_an_odd_name_is_read_all_the_same(name: str, tmp_path: Path)
     """Through Arrow's datasets, as in an object store, where DuckDB would take the name for another one."""
     made = tmp_path / "made"
     made.mkdir()
-    make_home(made)
+    source = load_definitions(str(make_home(made) / "mine.py")).source("people")
     home = made.rename(tmp_path / name)
-    code, heavy, told = braid(home, "log people")
-    assert (code, "pyspark" in heavy) == (0, False)
-    assert [(day["accepted"], day["rejected"]) for day in told["days"]] == [(3, 1)]
-    ((reason, records),) = [(one["reason"], one["records"]) for one in braid(home, "quarantine people")[2]]
+    log = Log(source, Settings(home=str(home / "home")))
+    assert [(day["accepted"], day["rejected"]) for day in describe(log)["days"]] == [(3, 1)]
+    ((reason, records),) = [(one["reason"], one["records"]) for one in rejected(log)]
     assert (reason, records) == ("broken rule: bytes are", 1)
-    assert braid(home, "batch plan")[0] == 0
+    assert [row.accepted for row in Arrivals.of(log).rows] == [3]
 
 
 def test_a_column_that_no_file_has_yet_is_null(tmp_path: Path) -> None:
-    from braid.tables.in_database import opened, version_of
-
     place = str(tmp_path / "table")
     day = pa.array([date(2024, 1, 1)])
     write_deltalake(place, pa.table({"a": ["x"], "day": day}), partition_by=["day"])
