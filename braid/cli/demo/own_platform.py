@@ -50,8 +50,12 @@ class DemoPlatform:
                 [BRAID, *arguments], env=self.environment, stdout=out, stderr=err
             ) as running:
                 started = time.monotonic()
-                while not _ended(running):
-                    waiting_for(f"`{command}` to end", f"{time.monotonic() - started:.0f} s")
+                try:
+                    while not _ended(running):
+                        waiting_for(f"`{command}` to end", f"{time.monotonic() - started:.0f} s")
+                except BaseException:
+                    running.kill()
+                    raise
             printed, said = (file.read() for file in (out, err) if file.seek(0) == 0)
         with self._log() as log:
             log.write(f"$ {command}\n{said}\n".encode())
