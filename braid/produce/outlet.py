@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.errors import BraidError
 from braid.produce.record import Record
-from braid.runtime.kafka import client, connect
+from braid.runtime.kafka import client, close_producer, connect
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def kafka_outlet(settings: Settings, topic: str, partitions: int) -> Iterator["K
     try:
         yield KafkaOutlet(producer, topic, settings.kafka_user or "ANONYMOUS")
     finally:
-        _close(producer)
+        close_producer(producer, STOP_TIMEOUT_S)
 
 
 class KafkaOutlet:
@@ -168,19 +168,6 @@ def _settle(record: Record, future: Any, sent: Sent, on_ack: OnAck) -> str | Non
     sent.add(future.value.partition, future.value.offset)
     on_ack(record)
     return None
-
-
-def _close(producer: "KafkaProducer") -> None:
-    from kafka.errors import KafkaError
-
-    try:
-        producer.close(timeout=STOP_TIMEOUT_S)
-    except KafkaError:
-        # The client cannot be closed while batches wait, and would complain on stderr when it is collected:
-        # nothing public makes it give them up.
-        producer._sender.force_close()
-        with suppress(KafkaError):
-            producer.close(timeout=STOP_TIMEOUT_S)
 
 
 def _ensure_topic(settings: Settings, topic: str, partitions: int) -> None:

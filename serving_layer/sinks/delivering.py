@@ -42,7 +42,8 @@ class Delivering:
         self, view: str, sink: Leaving, target: Target, kind: Literal["sink", "alert"] = "sink"
     ) -> None:
         self.view, self.sink, self.target, self._kind = view, sink, target, kind
-        self.is_paused = False
+        # What a person has said.
+        self.is_paused = self.is_replay_asked = False
         self.delivered = 0
         self._every = parse_duration(sink.every).total_seconds() if isinstance(sink, FilesSink) else 0.0
         self._lock = threading.Lock()
@@ -85,8 +86,9 @@ class Delivering:
         with self._lock:
             self._pending = None
 
-    def turn(self, replay: bool = False) -> bool:
+    def turn(self) -> bool:
         """Delivers what there is, if it is time; whether it came to its end. A failure is kept and tried again."""
+        replay = self.is_replay_asked
         waits = time.monotonic() < self._due and (self._error is not None or not replay)
         if self.is_paused or self._now is None or waits:
             return False
@@ -95,6 +97,7 @@ class Delivering:
         except Exception as error:
             # Anything: one sink must not stop another, and what it holds is read again.
             self.compare_anew()
+            self._since = self._since or time.monotonic()
             self._backoff = min(max(FIRST_BACKOFF, self._backoff * 2), LAST_BACKOFF)
             self._due = time.monotonic() + self._backoff
             said = str(error) if isinstance(error, BraidError) else f"{type(error).__name__}: {error}"

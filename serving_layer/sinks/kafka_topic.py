@@ -47,9 +47,9 @@ class KafkaTopic:
             documents.remove(self._outbox)
 
     def close(self) -> None:
-        if self._producer is not None:
-            self._producer.close(timeout=1.0)
-            self._producer = None
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            kafka.close_producer(producer, 1.0)
 
     def problem(self) -> str | None:
         """What would keep this sink from working; a topic that is not there is made."""

@@ -47,7 +47,8 @@ class PostgresTable:
         with self._transaction() as cursor:
             self._make_positions(cursor)
             known = self._position(cursor)
-            state = {} if self._columns(cursor) == {} else self._rows(cursor, view)
+            # A table that is not there, or is somebody else's, holds nothing of ours.
+            state = self._rows(cursor, view) if KEY in self._columns(cursor) else {}
         self._revision = known
         return Held(state, known or 0)
 
@@ -162,7 +163,7 @@ class PostgresTable:
         return dict(cursor.fetchall())
 
     def _fit(self, cursor: "psycopg.Cursor[Any]", delivery: Delivery) -> None:
-        """Creates the table, or gives it the columns that the view has now."""
+        """Creates the table, or gives it the columns that the view has now; an index goes with its column."""
         there, needed = self._columns(cursor), columns_of(delivery.schema, self._sink.emit)
         if not there:
             self._create(cursor, delivery, needed)
@@ -182,7 +183,6 @@ class PostgresTable:
             if there.get(name) != kind
         ]
         cursor.execute(sql.SQL("ALTER TABLE {} ").format(self._table) + sql.SQL(", ").join(parts))
-        # A column that went has taken its index along.
         self._index(
             cursor, delivery, {name: kind for name, kind in needed.items() if there.get(name) != kind}
         )
@@ -217,7 +217,7 @@ class PostgresTable:
         zone, hidden, state = view.source.zone, (KEY, VIEW, REVISION, COMPLETE, CHANGE), {}
         for values in cursor:
             row = dict(zip(names, values, strict=True))
-            if row.get(CHANGE) != "withdrawn" and KEY in row:
+            if row.get(CHANGE) != "withdrawn":
                 state[str(row[KEY])] = {
                     name: plain(value, zone) for name, value in row.items() if name not in hidden
                 }

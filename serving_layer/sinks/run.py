@@ -90,13 +90,17 @@ class Following:
                 sink.tell(self._follower.now, move)
 
     def obey(self) -> None:
-        """What a person has said since."""
-        said = read_controls(self._settings, self._view.name)
+        """What a person has said since; a word that cannot be read changes nothing."""
+        try:
+            said = read_controls(self._settings, self._view.name)
+        except BraidError as error:
+            log.error("what a person has said of the sinks cannot be read", reason=str(error))
+            return
         for sink in self.sinks:
             is_paused = sink.sink.name in said.paused
             if is_paused != sink.is_paused:
                 sink.compare_anew()
-            sink.is_paused = is_paused
+            sink.is_paused, sink.is_replay_asked = is_paused, sink.sink.name in said.replay
 
 
 def run(
@@ -169,16 +173,15 @@ def _send(sending: Sending, stop: threading.Event) -> None:
 
 def _work(settings: Settings, sink: Delivering, stop: threading.Event) -> None:
     """Delivers until told to stop; a replay is asked for in a document, and taken off it when it is done."""
-    looked = 0.0
-    replay = False
     while not stop.wait(PAUSE):
-        if time.monotonic() - looked >= EVERY:
-            looked = time.monotonic()
-            replay = sink.sink.name in read_controls(settings, sink.view).replay
-        if sink.turn(replay) and replay:
-            replay_done(settings, sink.view, sink.sink.name)
+        is_replay = sink.is_replay_asked
+        if sink.turn() and is_replay:
             log.info(f"{sink.name} was delivered again", records=sink.delivered)
-            replay = False
+            try:
+                replay_done(settings, sink.view, sink.sink.name)
+                sink.is_replay_asked = False
+            except BraidError as error:
+                log.error(f"{sink.name} will be delivered once more", reason=str(error))
 
 
 def _refusal(file: Path) -> BraidError:

@@ -149,4 +149,4 @@ def _say(view: View, said: "Controls", json: bool) -> None:
     for sink in view.sinks:
         words = ["paused" if sink.name in said.paused else "delivers"]
         words += ["everything again, when it is its turn"] if sink.name in said.replay else []
-        console.print(f"{sink.name}: {' '.join(words)}", highlight=False, markup=False)
+        console.print(f"{sink.name}: {' '.join(words)}", highlight=False, markup=False, soft_wrap=True)

@@ -22,7 +22,6 @@ def was_paused_or_resumed(kind: Pausable, names: list[str] | None, require: Call
         require(name)
     said = set_pause(current_settings(), kind, chosen, is_paused=word == "pause")
     resting = ", ".join(said.of(kind)) or "nothing"
-    console.print(
-        f"paused: {resting}. What runs sees it within a second or two.", highlight=False, markup=False
-    )
+    said_so = f"paused: {resting}. What runs sees it within a second or two."
+    console.print(said_so, highlight=False, markup=False, soft_wrap=True)
     return True
