@@ -48,7 +48,7 @@ def own_airflow(folder: Path, variables: dict[str, str]) -> Iterator[Api]:
 
 def nothing(folder: Path) -> dict[str, str]:
     """Tasks that do nothing."""
-    program = folder / "nothing"
+    program = folder / "does-nothing"
     program.write_text(NOTHING)
     program.chmod(0o700)
     return {"BRAID": str(program), "BRAID_HOME": str(folder / "empty")}

@@ -19,9 +19,6 @@ from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Table -> file -> the cut that it says. A file never changes, and to open hundreds of small ones takes a second.
-_SAID: dict[str, dict[str, datetime | None]] = {}
-
 
 @dataclass(frozen=True)
 class Logged:
@@ -39,6 +36,7 @@ class Pinned:
     dataset: Any
     # Delta's own name for the table: another one stands here after a rebuild, though its place is the same.
     table_id: str
+    table: DeltaTable
 
     @property
     def schema(self) -> "pa.Schema":
@@ -99,15 +97,12 @@ class Pinned:
     def throughs(self, days: Any = None) -> dict[date, datetime]:
         """Day -> the last epoch that it covers, from one row of each: all rows of a day say the same."""
         found: dict[date, datetime] = {}
-        known, said = _SAID.get(self.table_id, {}), {}
+        stated = _stated_throughs(self.table)
         for day, part in self.parts(days):
             if day not in found:
-                file = part.path
-                said[file] = known[file] if file in known else _first_through(part)
-                if (through := said[file]) is not None:
+                through = stated[part.path] if part.path in stated else _first_through(part)
+                if through is not None:
                     found[day] = through
-        # Of a whole table, files that are gone are forgotten.
-        _SAID[self.table_id] = said if days is None else known | said
         return found
 
     def _partition(self, values: dict[str, str | None]) -> Any:
@@ -176,7 +171,7 @@ def throughs(location: str) -> dict[date, datetime]:
 
 
 def pin(table: DeltaTable) -> Pinned:
-    return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id))
+    return Pinned(table.version(), table.to_pyarrow_dataset(), str(table.metadata().id), table)
 
 
 def bytes_of(table: DeltaTable, days: Iterable[date] | None = None) -> int:
@@ -208,6 +203,21 @@ def parse_commit(text: str) -> Logged:
     mark = TailCommit.from_json(commit.metadata)
     is_news = brings_rows(mark is not None, mark is not None and mark.fold, bool(commit.new))
     return Logged(mark, commit.new if is_news else ())
+
+
+def _stated_throughs(table: DeltaTable) -> dict[str, datetime]:
+    """File -> the cut of its rows, as the table's log has it: to open hundreds of small files takes a second.
+
+    Statistics have milliseconds, as epochs have. Where there are none, or two, the file itself is asked.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = pa.table(table.get_add_actions(flatten=True))
+    if not {"min.through", "max.through"} <= set(files.column_names):
+        return {}
+    alike = files.filter(pc.equal(files["min.through"], files["max.through"]))
+    return dict(zip(alike["path"].to_pylist(), alike["min.through"].to_pylist(), strict=True))
 
 
 def _first_through(part: Any) -> datetime | None:
