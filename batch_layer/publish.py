@@ -13,6 +13,7 @@ from braid.recompute import on_days
 from braid.runtime.frames import days_and_moments
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
+from braid.tables.together import refuse_lost_base
 from braid.tables.view_tables import ViewTables, base_columns
 
 
@@ -37,6 +38,7 @@ def publish(
             _replace(spark, seen, _rows(spark, view, states, ours, with_states), ours)
         return covered
 
+    refuse_lost_base(tables)
     return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 

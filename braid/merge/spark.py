@@ -13,6 +13,7 @@ from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
 from braid.states.spark import merge, present
 from braid.tables.spark_tables import pinned, throughs
+from braid.tables.together import refuse_lost_base
 from braid.tables.view_tables import LATE, ViewTables, base_columns, bounds
 
 
@@ -43,6 +44,7 @@ def served_states(
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
+    refuse_lost_base(tables)
     tail = pinned(spark, tables.tail)
     base = pinned(spark, tables.base)
     if isinstance(cut, Mapping):

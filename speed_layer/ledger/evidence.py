@@ -14,6 +14,7 @@ from braid.define.schema import quote
 from braid.log.table import Log
 from braid.tables.commits import Positions
 from speed_layer.ingest import records
+from speed_layer.ingest.folders import known
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.topics import offsets
 
@@ -74,7 +75,7 @@ def from_files(log: Log, rows: DataFrame, held: DataFrame) -> tuple[Consumed, Ev
     """Files as they are now against the log: (consumed, evidence, lines of files that the log has never seen)."""
     folder, pattern = records.folder_of(log.source)
     files = held.sparkSession.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
-    lines = records.from_files(files, log.source)
+    lines = records.from_files(files, log.source, known(log, folder))
     lacking = lines.join(held.select("_partition", "_offset"), on=["_partition", "_offset"], how="left_anti")
     duplicates, lost = _by_identity(log, rows, lacking)
     in_log = _lines(held)
