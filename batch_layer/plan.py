@@ -16,9 +16,12 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
+from braid.tables.together import is_base_lost
 from braid.tables.view_tables import ViewTables
 
-State = Literal["never computed", "stale", "definition changed", "tail lost", "held", "up to date"]
+State = Literal[
+    "never computed", "stale", "definition changed", "tail lost", "base lost", "held", "up to date"
+]
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def _days_of_view(
     covered = throughs(tables) if tables else {}
     records = read_days(tables) if tables else {}
     tail_is_lost = tables is not None and bool(covered) and newest_version(tables.tail) is None
+    base_is_lost = tables is not None and is_base_lost(tables)
     planned = []
     for day in days.of({*arrivals.days, *covered, *records}):
         record = records.get(day, DayRecord(day))
@@ -129,10 +133,10 @@ def _days_of_view(
                 found, state="definition changed",
                 reason="batch and stream go on with the deployed definition: `braid apply` changes it",
             )  # fmt: skip
-        if tail_is_lost:
+        if tail_is_lost or base_is_lost:
             found = replace(
-                found, state="tail lost", is_due=False,
-                reason=f"what came after its cut is not served: `braid kappa replay {view.name}` builds the view anew",
+                found, state="tail lost" if tail_is_lost else "base lost", is_due=False,
+                reason=f"what was in it is not served: `braid kappa replay {view.name}` builds the view anew",
             )  # fmt: skip
         planned.append(found)
     return planned

@@ -12,6 +12,7 @@ from braid.define.view import View
 from braid.runtime.frames import days_and_moments, on_days
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
+from braid.tables.together import refuse_lost_base
 from braid.tables.view_tables import ViewTables, base_columns
 
 
@@ -36,6 +37,7 @@ def publish(
             _replace(spark, seen, _rows(spark, view, states, ours, with_states), ours)
         return covered
 
+    refuse_lost_base(tables)
     return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 

@@ -18,6 +18,7 @@ from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.tables import delta_rs
 from braid.tables.commits import TailCommit, described
+from braid.tables.together import is_base_lost
 from braid.tables.view_tables import ViewTables
 
 
@@ -103,6 +104,8 @@ def comparable_cut(spark: SparkSession, settings: Settings, versions: Sequence[V
 
 def complete_upto(spark: SparkSession, settings: Settings, version: Version) -> datetime | None:
     """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
+    if is_base_lost(_tables(settings, version)):
+        return None
     commits = described(_tables(settings, version).tail, TailCommit.from_json)
     return next((commit.complete for _, commit in commits), None)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
+from typing import Literal
 
 
 def last_closed(newest: datetime, length: timedelta) -> datetime:
@@ -93,6 +94,28 @@ def cut_due(
         return None
     since = covered if covered is not None else first
     return complete if since is not None and complete - since >= every else None
+
+
+def fold_due(
+    cut: datetime | None, base_changed: bool, collects: bool, epochs: list[datetime]
+) -> Literal["advance", "collect", "rewrite"] | None:
+    """What a stream does next to keep its tail short; one thing at a time, as it stalls the stream.
+
+    The base first: what is folded into it leaves the tail. What others published into it is collected next.
+    """
+    if cut is not None:
+        return "advance"
+    if base_changed or collects:
+        return "collect"
+    return "rewrite" if epochs else None
+
+
+def knows_base(before: int, known: int, collected: datetime | None, covers: datetime | None) -> bool:
+    """Whether a stream that has just written its base knows all that is in it, given the version that was there before.
+
+    What others have published, and is not collected yet, would be forgotten otherwise.
+    """
+    return before == 0 or (before == known and collected == covers)
 
 
 def to_fold(files: Mapping[datetime, int], complete: datetime, most: int) -> list[datetime]:

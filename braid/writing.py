@@ -81,18 +81,28 @@ def may_begin(through: Iterable[datetime], replay_cut: datetime | None) -> bool:
     return all(replay_cut is not None and replay_cut <= covered for covered in through)
 
 
-def newest_word(found: Any | None, kept: Any | None) -> Any | None:
-    """What a writer said last: its newest commit, or what the table keeps of it when that one is cleaned up."""
-    return found if found is not None else kept
+def has_what_left(needs: int, newest: int | None) -> bool:
+    """Whether a base has what left its tail: the version of it that covered those rows, or a later one.
 
-
-def may_keep(is_fenced: bool, in_doubt: bool) -> bool:
-    """Whether a writer that rests may keep what it said last beside its table, where no clean-up of commits finds it.
-
-    Not where another one may be writing: what it commits is newer, and is cleaned up one day. Then there is no word,
-    and a recovery is computed from the rows.
+    Nothing has left the tail while `needs` is below 0; None stands for a base that is not there.
     """
-    return not is_fenced and may_speak(in_doubt)
+    return needs < 0 or (newest is not None and newest >= needs)
+
+
+def newest_word(found: Any | None, kept: Any | None, turn: int) -> Any | None:
+    """What a writer said last: its newest commit, or what the table keeps of it when that one is cleaned up."""
+    if found is not None:
+        return found
+    return kept if kept is not None and is_current(kept.turn, turn) else None
+
+
+def is_current(said: int | None, turn: int) -> bool:
+    """Whether a word that was kept is the last one, by the turn in which it was said and the turns that were taken.
+
+    Where two engines may run, one keeps its word and the other goes on: what that one commits is newer, and is cleaned
+    up one day. A word of old says no turn: a lock kept the others out.
+    """
+    return said is None or said == turn
 
 
 def is_same_table(known: str | None, present: str | None) -> bool:

@@ -16,9 +16,11 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.tables import delta_rs
-from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit
+from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit, turns
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
+from speed_layer.ingest import folders
+from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.driver_lock import only_driver, only_undriven
@@ -46,6 +48,8 @@ class Recovery:
     to: str
     takeover: Takeover | None
     says: str
+    # Of a source whose files lie in another folder now: what makes them known there.
+    moves_files: Callable[[], None] | None = None
 
 
 def advice(name: str) -> str:
@@ -128,6 +132,8 @@ def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
 
 def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> Recovery:
     last = newest_commit(log.table) if logs.exists(spark, log) else None
+    if log.source.files and (moved := _plan_move(spark, log, last)) is not None:
+        return moved
     # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds, and where no
     # commit says anything any more it does so for all.
     places, newest = _next_places(spark, log) if logs.exists(spark, log) else ({}, None)
@@ -148,6 +154,23 @@ def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> R
         f"{log.source.dedup_horizon} may be accepted once more."
     )
     return Recovery(log.source.name, log.checkpoint, _aside(log.checkpoint, now), taken, said)
+
+
+def _plan_move(spark: SparkSession, log: Log, last: Commit | None) -> Recovery | None:
+    """Of a source whose folder is another one than before; one that has lost its checkpoint too is recovered next."""
+    present, _ = folder_of(log.source)
+    folder = folders.known(log, present)
+    if last is None or folder.now == present:
+        return None
+    said = (
+        f"The files of source {log.source.name!r} were read in {folder.now}, and its folder is {present} now. What "
+        "has the name of a file that was read there is taken for the same file, and is not read again; all others are "
+        "read. Nothing is forgotten and nothing is moved. If there are other files under the same names, give these "
+        "other names first."
+    )
+    return Recovery(
+        log.source.name, folder.now, present, None, said, lambda: folders.move(spark, log, present)
+    )
 
 
 def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
@@ -177,6 +200,9 @@ def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime
 def recover(spark: SparkSession, settings: Settings, job: str, planned: Recovery) -> None:
     """Each step may be repeated: a crash in between leaves a plan that can be made again."""
     with only_driver(spark, settings, job):
+        if planned.moves_files is not None:
+            planned.moves_files()
+            return
         if planned.takeover is not None:
             documents.write(_file(planned.moves), json.dumps(asdict(planned.takeover)))
         if documents.exists(planned.moves):
@@ -209,6 +235,7 @@ def keep_word(
 ) -> None:
     """Before others commit to a table whose writer does not run: its own commits are cleaned up one day."""
     with only_undriven(settings, job) as alone:
-        is_free = alone and writing.may_keep(settings.is_fenced, in_doubt=False)
-        if is_free and (last := newest(table)) is not None:
-            keep(table, last)
+        # Asked first: where writers take turns, what one of them says after this is known to be newer.
+        turn = turns(table)
+        if (alone or settings.is_fenced) and (last := newest(table)) is not None:
+            keep(table, last, turn)

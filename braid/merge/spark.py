@@ -19,6 +19,7 @@ from braid.states.spark import merge, present
 from braid.tables.conditional import see
 from braid.tables.delta_rs import Pinned, bytes_of
 from braid.tables.spark_tables import pinned
+from braid.tables.together import refuse_lost_base
 from braid.tables.view_tables import LATE, ViewTables, base_columns, bounds
 
 # Tables of up to so many bytes are read by the driver: days are many small files, and take Spark seconds to open.
@@ -52,6 +53,7 @@ def served_states(
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
+    refuse_lost_base(tables)
     tail_seen, base_seen = see(tables.tail), see(tables.base)
     through = base_seen.pin().throughs()
     if isinstance(cut, Mapping):

@@ -6,7 +6,7 @@ or neither is. When a query starts, its writer looks its last batch up once, and
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ Described = TypeVar("Described")
 Positions = dict[str, int]  # partition -> offset
 # Hidden, as Delta sees it: VACUUM leaves it alone.
 KEPT = "_braid.json"
+# The id under which all that a log's or a tail's writer commits is counted, where two of them may run at once.
+WRITERS = "braid-writer"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Commit:
     """The metadata of one commit of ours. Positions and counts are cumulative: the newest tells the whole story.
 
     A `beat` carries no rows: it repeats the last batch under a new epoch, with the counts that the engine gave since.
-    A `token` tells this writer's commit from that of another one that took the same turn.
+    A `token` tells this writer's commit from that of another one that took the same turn; only what is kept has `turn`.
     """
 
     query: str
@@ -39,6 +41,7 @@ class Commit:
     uncounted: int = 0
     unknown_fields: tuple[str, ...] = ()
     token: str = ""
+    turn: int | None = None
 
     def to_json(self) -> str:
         times = {"epoch": self.epoch.isoformat(), "clock": self.clock.isoformat()}
@@ -74,6 +77,7 @@ class TailCommit:
     one that can gain no more rows here, `seen` the largest event time, `collected` the version of the base whose
     covered rows were taken out. A `fold` rewrites rows and changes no number. `log` is the id of the log's table, and
     `read` the mark of its last commit that was read: a log that another one was put in the place of has others.
+    `base` is the id of the base's table, and `needs` its newest version for which rows have left the tail.
     """
 
     query: str
@@ -90,7 +94,22 @@ class TailCommit:
     lookups: dict[str, str] = field(default_factory=dict)
     log: str = ""
     read: str = ""
+    base: str = ""
+    needs: int | None = None
     token: str = ""
+    turn: int | None = None
+
+    def folded(self, base: str, needs: int, collected: int | None) -> "TailCommit":
+        """What is said with a fold: rows may have left the tail for a base, which has them from a version on."""
+        return replace(
+            self, fold=True, collected=self.collected if collected is None else collected,
+            base=base if needs > self.needed else self.base, needs=max(self.needed, needs),
+        )  # fmt: skip
+
+    @property
+    def needed(self) -> int:
+        """The version that the base must have; of a commit of old, which does not say it, the one collected last."""
+        return self.collected if self.needs is None else self.needs
 
     def to_json(self) -> str:
         return json.dumps({"braid": 1, "kind": "tail"} | asdict(self), default=datetime.isoformat)
@@ -136,6 +155,9 @@ class BaseCommit:
         return cls(datetime.fromisoformat(values["through"]), values["by"], values.get("token", ""), days)
 
 
+Word = TypeVar("Word", Commit, TailCommit)
+
+
 def _ours(text: str | None) -> dict[str, Any] | None:
     """None for commits that are not ours: OPTIMIZE, VACUUM and SET TBLPROPERTIES carry no metadata."""
     try:
@@ -160,22 +182,31 @@ def newest_tail_commit(tail: str) -> TailCommit | None:
     return _newest(tail, TailCommit.from_json)
 
 
-def _newest(table: str, parse: Callable[[str | None], Described | None]) -> Described | None:
+def _newest(table: str, parse: Callable[[str | None], Word | None]) -> Word | None:
     found = next((commit for _, commit in described(table, parse)), None)
     kept = parse(documents.read(f"{table}/{KEPT}")) if found is None else None
-    newest: Described | None = writing.newest_word(found, kept)
-    return newest
+    newest: Word | None = writing.newest_word(found, kept, turns(table) if kept is not None else 0)
+    return None if newest is None else replace(newest, turn=None)
 
 
-def keep(table: str, last: Commit | TailCommit | None) -> None:
+def turns(table: str) -> int:
+    """How many commits were counted, where each writer must prove that it is alone."""
+    from braid.tables.delta_rs import transaction_number  # which reads what is said here
+
+    return transaction_number(table, WRITERS)
+
+
+def keep(table: str, last: Commit | TailCommit, turn: int) -> None:
     """Keeps what a writer said last, beside its commits, which are cleaned up after a while.
 
     Only while no writer is at work: each one takes it away before it writes, so that it is never older than a commit.
+    Where another one may be at work all the same, commits take turns: the word has the number that there were then.
     """
-    if last is None:
-        documents.remove(f"{table}/{KEPT}")
-    else:
-        documents.write(f"{table}/{KEPT}", last.to_json())
+    documents.write(f"{table}/{KEPT}", replace(last, turn=turn).to_json())
+
+
+def keep_no_more(table: str) -> None:
+    documents.remove(f"{table}/{KEPT}")
 
 
 def described(table: str, parse: Callable[[str | None], Described | None]) -> Iterator[tuple[int, Described]]:

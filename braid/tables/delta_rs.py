@@ -132,13 +132,18 @@ def require_table(location: str, version: Version) -> DeltaTable:
     return table
 
 
-def _metadata(location: str) -> Metadata | None:
-    """Without the table's files, of which a log has thousands."""
+def _without_files(location: str) -> DeltaTable | None:
+    """What a table says of itself, and not its files, of which a log has thousands."""
     address, options = object_store.delta_address(location), object_store.delta_options(location)
     try:
-        return DeltaTable(address, storage_options=options, without_files=True).metadata()
+        return DeltaTable(address, storage_options=options, without_files=True)
     except TableNotFoundError:
         return None
+
+
+def _metadata(location: str) -> Metadata | None:
+    table = _without_files(location)
+    return table.metadata() if table is not None else None
 
 
 def has_rows(location: str) -> bool:
@@ -146,9 +151,9 @@ def has_rows(location: str) -> bool:
     return table is not None and len(table.file_uris()) > 0
 
 
-def turn(location: str, app: str) -> int:
+def transaction_number(location: str, app: str) -> int:
     """The newest number that was committed under a Delta transaction id; 0 for none."""
-    table = open_table(location)
+    table = _without_files(location)
     return (table.transaction_version(app) or 0) if table is not None else 0
 
 

@@ -9,6 +9,7 @@ from braid.deploy.store import Version
 from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
+from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import (
     Pinned,
     open_table,
@@ -16,6 +17,7 @@ from braid.tables.delta_rs import (
     require_table,
     table_id,
 )
+from braid.tables.together import base_lost, belongs
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
 from serving_layer.answer.scope import (
@@ -64,8 +66,19 @@ def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Sna
         base = pin_base(settings, version)
         # Tables that were rebuilt between the two would be mixed with those that they replaced.
         if is_same_table(tail.table_id, table_id(place)):
-            return snapshot(version, tail, base, scope)
+            found = snapshot(version, tail, base, scope)
+            refuse_other_base(settings, version, found.mark, base)
+            return found
     raise being_rebuilt(version)
+
+
+def refuse_other_base(
+    settings: Settings, version: Version, mark: TailCommit | None, base: Pinned | None
+) -> None:
+    """What has left the tail must be in the base that was pinned after it."""
+    newest, name = (None, None) if base is None else (base.version, base.table_id)
+    if not belongs(mark, name, newest):
+        raise base_lost(ViewTables(settings, version.view.name, version.number))
 
 
 @dataclass(frozen=True)

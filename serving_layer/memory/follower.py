@@ -13,7 +13,7 @@ from braid.runtime.settings import Settings
 from braid.tables.delta_rs import Pinned, open_table, pin, require_table, table_id
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
-from serving_layer.answer.reader import ATTEMPTS, active_version, being_rebuilt
+from serving_layer.answer.reader import ATTEMPTS, active_version, being_rebuilt, refuse_other_base
 from serving_layer.memory.blocks import BlockCache, files_of
 from serving_layer.memory.changes import Move, NewCommits, rows_of
 from serving_layer.memory.view_in_memory import ViewInMemory, open_in_memory
@@ -67,25 +67,34 @@ class Follower:
         return NewCommits(before, self._open(version), None)
 
     def _open(self, version: Version) -> ViewInMemory:
-        tables = self._tables(version)
         for _ in range(ATTEMPTS):
-            # The tail first, as every reader: see serving_layer.answer.reader.
-            table = require_table(tables.tail, version)
-            tail = pin(table)
-            self._base_table: DeltaTable | None = open_table(tables.base)
-            base = None if self._base_table is None else pin(self._base_table)
-            size = pc.sum(pa.table(table.get_add_actions(flatten=True))["size_bytes"]).as_py() or 0
-            too_large = size > self._memory.tail_share
-            opened = open_in_memory(version, self._memory, tail, base, too_large=too_large)
-            self._pinned_at = time.monotonic()
-            self._stamps = {}
-            self._note(opened)
+            try:
+                opened = self._read_tables(version)
+            except FileNotFoundError:
+                # Of a table that was replaced after its files were named.
+                continue
             # Asked last: tables that were rebuilt meanwhile would be mixed with those that they replaced.
             if all(
                 is_same_table(pinned.table_id, table_id(place)) for place, pinned, _ in self._read(opened)
             ):
+                refuse_other_base(self._settings, version, opened.mark, opened.base)
                 return opened
         raise being_rebuilt(version)
+
+    def _read_tables(self, version: Version) -> ViewInMemory:
+        tables = self._tables(version)
+        # The tail first, as every reader: see serving_layer.answer.reader.
+        table = require_table(tables.tail, version)
+        tail = pin(table)
+        self._base_table: DeltaTable | None = open_table(tables.base)
+        base = None if self._base_table is None else pin(self._base_table)
+        size = pc.sum(pa.table(table.get_add_actions(flatten=True))["size_bytes"]).as_py() or 0
+        too_large = size > self._memory.tail_share
+        opened = open_in_memory(version, self._memory, tail, base, too_large=too_large)
+        self._pinned_at = time.monotonic()
+        self._stamps = {}
+        self._note(opened)
+        return opened
 
     def _take_commits(self, now: ViewInMemory) -> tuple[ViewInMemory, pa.Table] | None:
         """The view after its tail's new commits, and their rows; None when some are past their retention."""

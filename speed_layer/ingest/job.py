@@ -19,7 +19,7 @@ from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
 from speed_layer import recovery
-from speed_layer.ingest import dedup, records
+from speed_layer.ingest import dedup, folders, records
 from speed_layer.ingest.appender import Appender, Counted
 from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.parse import parse, unknown_fields
@@ -65,9 +65,11 @@ class IngestJob(Job):
         source, settings = self.source, self.log.settings
         if source.kafka_topic:
             require_topic(source, settings)
+            logs.create(self.spark, self.log)
         else:
-            folder_of(source)
-        logs.create(self.spark, self.log)
+            folder, _ = folder_of(source)
+            logs.create(self.spark, self.log)
+            folders.refuse_moved(self.log, folder)
         documents.make_folder(self.log.inbox)
         checkpoint = Checkpoint(self.log.checkpoint, recovery.advice(source.name))
         checkpoint.verify()
@@ -82,6 +84,7 @@ class IngestJob(Job):
         recovery.refuse_lost_checkpoint(
             "log", owner, checkpoint, appender.last, takeover, appender.has_rows, checkpoint.mend
         )
+        folders.move_inbox(self.spark, self.log)
         appender.wake()
         self.appender = appender
         self._tune_parquet()

@@ -14,6 +14,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings, bytes_of
 from braid.tables.commits import Positions
+from speed_layer.ingest.folders import Folder, known
 from speed_layer.ingest.origin import folder_of
 
 INBOX_SCHEMA = (
@@ -40,7 +41,8 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     else:
         folder, pattern = folder_of(source)
         files = spark.readStream.format("binaryFile").schema(FILE_SCHEMA).option("pathGlobFilter", pattern)
-        arriving = _not_before(from_files(files.options(**portions).load(folder), source), start)
+        lines = from_files(files.options(**portions).load(folder), source, known(log, folder))
+        arriving = _not_before(lines, start)
     inbox = spark.readStream.schema(INBOX_SCHEMA).options(**portions).option("recursiveFileLookup", True)
     return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
@@ -55,12 +57,12 @@ def from_kafka(rows: DataFrame) -> DataFrame:
     )
 
 
-def from_files(files: DataFrame, source: Source) -> DataFrame:
+def from_files(files: DataFrame, source: Source, folder: Folder) -> DataFrame:
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
     text = F.regexp_replace(F.decode(F.col("content"), BYTES), f"^{MARK}", "")
     split = files.select("path", F.split(text, "\r?\n").alias("lines"))
     rows = split.select(
-        file_number(F.col("path")).alias("_partition"),
+        file_number(folder.named(F.col("path"))).alias("_partition"),
         # When Braid saw it: the time of a file may have been copied along with it.
         F.current_timestamp().alias("_arrival"),
         (_refused_header(source, F.col("lines")[0]) if source.format == "csv" else _not_refused()),

@@ -12,14 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
-from braid.tables import delta_rs
-from braid.tables.commits import Commit, TailCommit, described, keep
+from braid.tables.commits import WRITERS, Commit, TailCommit, described, keep, keep_no_more, turns
 from braid.tables.conditional import CONFLICT
-from braid.writing import Batch, decide, may_keep
+from braid.writing import Batch, decide, may_speak
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
-
-# The id under which all that a log's or a tail's writer commits is counted.
-WRITERS = "braid-writer"
 
 Said = TypeVar("Said", Commit, TailCommit)
 
@@ -39,8 +35,9 @@ class BatchWriter(ABC):
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
     in_doubt: bool = False
-    # The commits to the table so far, where each writer must prove that it is alone; None where a lock does.
-    turn: int | None = None
+    # How many commits to the table were counted so far, and whether each has to be: where no lock keeps others out.
+    turn: int = 0
+    is_fenced: bool = False
     # The checkpoint that this one takes over from, after that was lost.
     replaces: str | None = None
 
@@ -101,17 +98,17 @@ class BatchWriter(ABC):
         with self.lock:
             if self.word is not None and next(described(self.table, type(self.word).from_json), None) is None:
                 self.repeat()
-            keep(self.table, None)
+            keep_no_more(self.table)
 
     def rest(self) -> None:
         """Keeps what was said last where no clean-up of commits finds it: nobody writes until the next start."""
         with self.lock:
-            if self.word is not None and may_keep(self.turn is not None, self.in_doubt):
-                keep(self.table, self.word)
+            if self.word is not None and may_speak(self.in_doubt):
+                keep(self.table, self.word, self.turn)
 
     def take_turn(self, settings: Settings) -> None:
         """Before the table is looked at: whoever commits after this, without being seen, is noticed."""
-        self.turn = delta_rs.turn(self.table, WRITERS) if settings.is_fenced else None
+        self.turn, self.is_fenced = turns(self.table), settings.is_fenced
 
     def save(self, writer: Any, commit: Said) -> Said:
         """Commits rows with what is said of them, and gives back what was said.
@@ -120,12 +117,12 @@ class BatchWriter(ABC):
         after it would repeat the batch before it as the newest, and the next start would append it twice.
         """
         self.in_doubt = True
-        if self.turn is None:
-            writer.option("userMetadata", commit.to_json()).save(self.table)
-        else:
+        if self.is_fenced:
             commit = replace(commit, token=uuid.uuid4().hex)
             self._save_alone(writer.option("userMetadata", commit.to_json()), commit, self.turn + 1)
             self.turn += 1
+        else:
+            writer.option("userMetadata", commit.to_json()).save(self.table)
         self.in_doubt = False
         return commit
 

@@ -12,6 +12,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.spark import spark_session
 from braid.tables.commits import Positions
 from speed_layer.ingest import records
+from speed_layer.ingest.folders import known
 from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.topics import offsets
@@ -56,7 +57,7 @@ def from_files(log: Log) -> tuple[Consumed, Evidence, int]:
     held = rows.where(f"_partition <> {INBOX_PARTITION}")
     folder, pattern = folder_of(log.source)
     files = spark.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
-    lines = records.from_files(files, log.source)
+    lines = records.from_files(files, log.source, known(log, folder))
     lacking = lines.join(held.select("_partition", "_offset"), on=["_partition", "_offset"], how="left_anti")
     return close(_lines(held), _lines(lines), *_by_identity(log, rows, lacking))
 

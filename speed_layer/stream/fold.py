@@ -21,6 +21,7 @@ from braid.states.spark import merge
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, epoch_of_path, epoch_of_value, newest_version, transactions
+from braid.tables.delta_rs import table_id
 from braid.tables.spark_tables import pinned, throughs
 from braid.tables.view_tables import LATE, base_columns, tail_columns
 from braid.writing import may_speak
@@ -69,15 +70,17 @@ class Folding:
                 return False
             complete = writer.last.complete
             self._catch_up()
-        if (cut := self._cut_due(complete)) is not None:
+        cut, epochs = self._cut_due(complete), rules.to_fold(self.files, complete, MOST_EPOCHS)
+        base_changed = newest_version(writer.tables.base) != self.base_version
+        collects = rules.is_to_collect(self.files, self.covers, self.collected, complete)
+        due = rules.fold_due(cut, base_changed, collects, epochs)
+        if due == "advance" and cut is not None:
             self._advance(cut)
-        elif self._is_to_collect(complete):
+        elif due == "collect":
             self._collect(complete)
-        elif epochs := rules.to_fold(self.files, complete, MOST_EPOCHS):
+        elif due == "rewrite":
             self._rewrite(epochs, self.tail_version)
-        else:
-            return False
-        return True
+        return due is not None
 
     def tidy(self) -> None:
         """Rounds until nothing is due."""
@@ -105,13 +108,6 @@ class Folding:
     def _commits_since(self, version: int) -> Iterator[Transaction]:
         return transactions(self.writer.tables.tail, version + 1)
 
-    def _is_to_collect(self, complete: datetime) -> bool:
-        """Whether the base has changed, or the tail is complete to more of what the base covers."""
-        newest = newest_version(self.writer.tables.base)
-        return newest != self.base_version or rules.is_to_collect(
-            self.files, self.covers, self.collected, complete
-        )
-
     def _advance(self, cut: datetime) -> None:
         """base := merge(base, tail up to the cut). Each row goes in once: its day's `through` is then the cut."""
         view, tables = self.writer.view, self.writer.tables
@@ -122,11 +118,11 @@ class Folding:
             tables.base, lambda seen: (seen.version, *self._fold_into(seen, tail_version, cut))
         )
         # What others published before this, and is not collected yet, is looked at next.
-        knows_all = before == 0 or (before == self.base_version and self.collected == self.covers)
+        knows_all = rules.knows_base(before, self.base_version, self.collected, self.covers)
         self.base_version = made if knows_all else UNKNOWN
         self.base_through = self.covers = self.collected = cut
         logger.info("folded into the base", view=view.name, cut=cut.isoformat(), days=days)
-        self._forget(cut, tail_version, made if knows_all else None)
+        self._forget(cut, tail_version, made, made if knows_all else None)
 
     def _fold_into(self, seen: Seen, tail_version: int, cut: datetime) -> tuple[int, int]:
         """The version of the base that this makes, and how many days it advances."""
@@ -163,12 +159,12 @@ class Folding:
         merged = {epoch for epoch in self.files if epoch <= cut} == {cut} and cut in self.whole
         return merged and found == Totals(self.writer.counts.history)
 
-    def _forget(self, cut: datetime, tail_version: int, collected: int | None) -> None:
+    def _forget(self, cut: datetime, tail_version: int, made: int, collected: int | None) -> None:
         """Takes whole epochs out of the tail: what is up to a cut that was just folded is covered, on every day."""
         writer = self.writer.nothing().write.format("delta").mode("overwrite").option("dataChange", "false")
         gone = [epoch for epoch in self.files if epoch <= cut]
         writer = writer.option("replaceWhere", f"epoch <= {timestamp(cut)}")
-        self._say(writer, tail_version, gone, collected)
+        self._say(writer, tail_version, gone, made if gone else UNKNOWN, collected)
 
     def _collect(self, complete: datetime) -> None:
         """Takes the rows out of the tail that the base covers: a reader has not used them since it was published."""
@@ -204,17 +200,22 @@ class Folding:
         with unchanged(self._name("tail"), totals(left), folded) as checked:
             writer = checked.repartition(F.col("epoch")).write.format("delta").mode("overwrite")
             where = among("epoch", map(timestamp, epochs))
-            self._say(
-                writer.option("replaceWhere", where).option("dataChange", "false"), tail_version, epochs
-            )
+            writer = writer.option("replaceWhere", where).option("dataChange", "false")
+            self._say(writer, tail_version, epochs, self.base_version if through else UNKNOWN)
         logger.debug("folded", view=view.name, epochs=len(epochs), files=self.files.total())
 
     def _say(
-        self, writer: Any, tail_version: int, epochs: Iterable[datetime], collected: int | None = None
+        self,
+        writer: Any,
+        tail_version: int,
+        epochs: Iterable[datetime],
+        needs: int,
+        collected: int | None = None,
     ) -> None:
         """Replaces epochs as they were in a version, and says the newest commit again; nothing while that is in doubt.
 
-        Nothing either if a commit since then has touched one of them: what it brought would be gone.
+        Nothing either if a commit since then has touched one of them: what it brought would be gone. What leaves the
+        tail is in the base from its version `needs` on.
         """
         with self.writer.lock:
             touched = [
@@ -226,8 +227,8 @@ class Folding:
             if not rules.may_replace(epochs, touched):
                 self.base_version = UNKNOWN
             elif (last := self.writer.settled()) is not None:
-                known = last.collected if collected is None else collected
-                self.writer.say(writer, replace(last, collected=known))
+                base = table_id(self.writer.tables.base) if needs > last.needed else None
+                self.writer.say(writer, last.folded(base or "", needs, collected))
             self._catch_up()
 
     def _name(self, table: str) -> str:

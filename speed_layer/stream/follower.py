@@ -116,7 +116,15 @@ class LogFollower:
             size += sum(file.size for file in commit.new)
         if not found:
             self._refuse_gap(version)
+        elif not self._is_next(version):
+            refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
         return found
+
+    def _is_next(self, version: int) -> bool:
+        """Whether the commit before these is the one that was read last: another log has others under its numbers."""
+        assert self.writer.last is not None
+        before = transaction(self.writer.log.table, version - 1) if self.writer.last.read else None
+        return before is not None and before.mark == self.writer.last.read
 
     def _refuse_loss(self, commit: Transaction) -> None:
         if commit.takes_rows:

@@ -17,6 +17,7 @@ from braid.states.finality import watermark
 from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
+from braid.tables.together import refuse_lost_base
 from braid.tables.view_tables import ViewTables
 from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint
@@ -197,7 +198,8 @@ class StreamJob(Job):
 
     def _create_tables(self) -> None:
         """With the replay's cut: all of the log up to it is stored under it, in whatever order it is read."""
-        if newest_version(self.tables.tail) is None:
+        refuse_lost_base(self.tables)
+        if newest_version(self.tables.tail) is None or newest_version(self.tables.base) is None:
             newest = newest_commit(self.log.table)
             cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
             spark_tables.create(self.spark, self.tables, self.view, cut)

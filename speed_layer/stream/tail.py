@@ -118,12 +118,12 @@ class TailWriter(BatchWriter):
     ) -> None:
         lookups = LookupTables(self.spark, self.log.settings)
         states, observations = self._states(rows, lookups, arrived)
-        epoch = None if position.starting else self._epoch_before(position.version)
+        epoch, last = None if position.starting else self._epoch_before(position.version), self.last
         commit = TailCommit(
             query=query, batch=batch, position=position, states=state_fingerprint(self.view), epoch=epoch,
             complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen, replay_cut=self.replay_cut, replaying=position.starting,
-            collected=self.last.collected if self.last else -1,
+            collected=last.collected if last else -1, needs=last.needed if last else -1, base=last.base if last else "",
             lookups=lookups.versions, log=self.log_id or "", read=self._mark_before(position),
         )  # fmt: skip
         self._write(states, commit)

@@ -105,7 +105,7 @@ def test_a_backlog_is_read_in_portions_of_level_size(spark: Any, log: Log, broke
     sizes = [after - before for before, after in pairwise(ends)]
     assert sum(sizes) == 200
     assert max(sizes) <= 42, sizes
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
     assert ids(spark, log) == sorted(str(n) for n in range(200))
 
 

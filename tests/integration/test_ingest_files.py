@@ -64,7 +64,7 @@ def test_a_folder_full_of_files_is_read_in_portions(spark: Any, log: Log, drop: 
     run(spark, Log(log.source, log.settings.model_copy(update={"batch_bytes": "1m"})))
     assert len([commit for _, commit in commits(log.table) if not commit.beat]) >= 3
     assert len(titles(spark, log)) == 6
-    assert take_stock(spark, log).balanced
+    assert take_stock(log).balanced
 
 
 def test_files_are_read_once_as_they_arrive(spark: Any, log: Log, drop: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from braid import cut as rules
 from braid import writing
 from braid.tables.commits import Commit, Position
+from braid.tables.together import belongs
 from braid.writing import Batch
 from tests.simulation import ingest
 from tests.simulation.store import Conflict, Done, Failed, Saving, Table
@@ -67,7 +68,9 @@ class Engine:
         world, version = self.world, self.version
         if world.log is None:
             raise NotYet("there is no log yet")
-        if version.tail is None:
+        if version.tail is not None and not has_its_base(version):
+            raise Refused("the base lacks what left the tail")
+        if version.tail is None or version.base is None:
             newest = ingest.word(world)
             cut = rules.last_closed(newest.epoch, LENGTH) if newest else None
             refuse_another_log(world, version.base)
@@ -77,7 +80,7 @@ class Engine:
         assert version.base is not None
         self.tail, self.base, self.log = version.tail, version.base, world.log
         found = self.tail.said_back(Mark)
-        self.last = writing.newest_word(found, self.tail.note)
+        self.last = word(self.tail)
         self.replay_cut = fixed_cut(self)
         self._refuse()
         self.fence = self.tail.counts[-1].get(TAIL, 0)
@@ -94,8 +97,8 @@ class Engine:
 
     def rest(self) -> None:
         """A stop between two batches: what was said last is kept."""
-        if self.started and writing.may_keep(self.world.strict, self.in_doubt):
-            self.tail.note = self.last
+        if self.started and writing.may_speak(self.in_doubt) and self.last is not None:
+            self.tail.note = replace(self.last, turn=self.fence)
 
     def _refuse(self) -> None:
         version, last, checkpoint = self.version, self.last, self.version.checkpoint
@@ -184,6 +187,7 @@ class Engine:
             query, number, position, epoch=epoch,
             complete=rules.complete_after(epoch, LENGTH, position.starting), replay_cut=self.replay_cut,
             replaying=position.starting, collected=self.last.collected if self.last else UNKNOWN, log=self.log.id,
+            base=self.last.base if self.last else "", needs=self.last.needed if self.last else UNKNOWN,
         )  # fmt: skip
         by_epoch: dict[int, dict[int, int]] = {}
         for came, day, digit in rows:
@@ -236,13 +240,14 @@ class Engine:
             cut = rules.cut_due(
                 self.version.mode, self.replay_cut, self.base_through, first, last.complete, FOLD_EVERY
             )
-            if cut is not None:
+            epochs = rules.to_fold(self.files, last.complete, MOST_EPOCHS)
+            collects = rules.is_to_collect(self.files, self.covers, self.collected, last.complete)
+            due = rules.fold_due(cut, self.base.newest != self.base_version, collects, epochs)
+            if due == "advance":
                 yield from self._advance(cut)
-            elif self.base.newest != self.base_version or rules.is_to_collect(
-                self.files, self.covers, self.collected, last.complete
-            ):
+            elif due == "collect":
                 yield from self._collect(last.complete)
-            elif epochs := rules.to_fold(self.files, last.complete, MOST_EPOCHS):
+            elif due == "rewrite":
                 yield from self._rewrite(epochs, self.tail_version, {})
 
     def _catch_up(self) -> None:
@@ -268,14 +273,14 @@ class Engine:
             )
             if made is not None:
                 break
-        knows_all = before == 0 or (before == self.base_version and self.collected == self.covers)
+        knows_all = rules.knows_base(before, self.base_version, self.collected, self.covers)
         self.base_version = made if knows_all else UNKNOWN
         self.base_through = self.covers = self.collected = cut
         yield
         gone = [epoch for epoch in self.files if epoch <= cut]
-        yield from self._replace(
-            tail_version, gone, {}, made if knows_all else None, lambda epoch: epoch <= cut
-        )
+        collected = made if knows_all else None
+        needs = made if gone else UNKNOWN
+        yield from self._replace(tail_version, gone, {}, needs, collected, lambda epoch: epoch <= cut)
 
     def _collect(self, complete: int) -> Steps:
         tail_version, self.base_version = self.tail_version, self.base.newest
@@ -308,13 +313,15 @@ class Engine:
                     days = left.setdefault(file.part, {})
                     days[day] = days.get(day, 0) + digits
         yield
-        yield from self._replace(tail_version, epochs, left, None, lambda epoch: epoch in epochs)
+        needs = self.base_version if through else UNKNOWN
+        yield from self._replace(tail_version, epochs, left, needs, None, lambda epoch: epoch in epochs)
 
     def _replace(
         self,
         tail_version: int,
         epochs: Iterable[int],
         rows: dict[int, Any],
+        needs: int,
         collected: int | None,
         where: Any,
     ) -> Steps:
@@ -327,8 +334,7 @@ class Engine:
         if not rules.may_replace(epochs, touched):
             self.base_version = UNKNOWN
         elif writing.may_speak(self.in_doubt) and self.last is not None:
-            known = self.last.collected if collected is None else collected
-            mark = replace(self.last, fold=True, collected=known)
+            mark = self.last.folded(self.base.id, needs, collected)
             yield from self._say(Saving(self.tail, mark, False, where=where, **self._turn(mark)), rows, mark)
         self._catch_up()
         self.holds = None
@@ -376,11 +382,28 @@ def rows_of(commit: Done) -> list[tuple[int, int, int]]:
     return [(epoch, file.part, digit) for file in commit.added for epoch, digit in file.rows]
 
 
+def has_its_base(version: Version) -> bool:
+    """Whether the base has what left the tail."""
+    base, mark = version.base, word(version.tail) if version.tail is not None else None
+    return belongs(mark, base.id if base else None, base.newest if base else None)
+
+
+def word(tail: Table) -> Mark | None:
+    """What a stream said last."""
+    return writing.newest_word(tail.said_back(Mark), tail.note, tail.counts[-1].get(TAIL, 0))
+
+
+def keep_word(tail: Table) -> None:
+    """Before others commit to a tail: its own commits are cleaned up one day."""
+    if (last := word(tail)) is not None:
+        tail.note = replace(last, turn=tail.counts[-1].get(TAIL, 0))
+
+
 def recover(world: World, version: Version) -> None:
     """`braid recover VIEW --yes`: a new checkpoint that begins where the tail ends."""
     if version.tail is None:
         return
-    last = writing.newest_word(version.tail.said_back(Mark), version.tail.note)
+    last = word(version.tail)
     if last is not None and last.position.is_between_commits:
         version.replaces = last.query
         version.checkpoint = None

@@ -48,8 +48,7 @@ class Ingest:
             if epoch is not None:
                 yield from self._write(epoch, last.batch, range(0), beat=True)
             world.all_is_closed(self.last.epoch)
-            if writing.may_keep(False, False):
-                self.log.note = self.last
+            self.log.note = self.last
 
     def _batch(self, checkpoint: Checkpoint, number: int) -> Steps:
         before = checkpoint.plans[number - 1] if number else checkpoint.start
@@ -105,7 +104,7 @@ class Ingest:
 def word(world: World) -> Commit | None:
     """What ingest said last."""
     assert world.log is not None
-    return writing.newest_word(world.log.said_back(Commit), world.log.note)
+    return writing.newest_word(world.log.said_back(Commit), world.log.note, 0)
 
 
 def recover(world: World) -> None:

@@ -96,6 +96,11 @@ def _collects(world: Any, tail: Table, upto: int) -> Any:
     saving.commit(left, world.elapsed)
 
 
+def _newest_cut(world: Any, otherwise: int | None) -> int | None:
+    newest = ingest.word(world)
+    return newest.epoch - LENGTH if newest is not None else otherwise
+
+
 def _as_query(running: Any, mark: Any) -> dict[str, Any]:
     """What `strict` was: batches alone, numbered by their query."""
     return {} if mark.fold else {"app": mark.query, "number": mark.batch + 1}
@@ -124,12 +129,15 @@ MUTATIONS = (
     Mutation(
         "the same cut gives the same table",
         "a day is published with the newest cut, not with its own",
-        ((batch, "stated_cut", lambda world, asked: lambda: ingest.word(world).epoch - LENGTH),),
+        ((batch, "stated_cut", lambda world, asked: lambda: _newest_cut(world, asked)),),
     ),
     Mutation(
-        "a reader pins the tail first, then the base",
-        "the base first",
-        ((readers, "pin_order", lambda: ("base", "tail")),),
+        "a reader pins the tail first, then the base, and looks whether that has what left the tail",
+        "the base first, and nobody looks",
+        (
+            (readers, "pin_order", lambda: ("base", "tail")),
+            (readers, "belongs", lambda *_: True),
+        ),
     ),
     Mutation(
         "folds and compaction are no news",
@@ -161,7 +169,7 @@ MUTATIONS = (
             (
                 engine,
                 "fixed_cut",
-                lambda one: ingest.word(one.world).epoch - LENGTH if ingest.word(one.world) else None,
+                lambda one: _newest_cut(one.world, None),
             ),
         ),
     ),
@@ -234,7 +242,7 @@ MUTATIONS = (
         "the newest commit alone is asked",
         (
             (Table, "said_back", _newest_only),
-            (writing, "newest_word", lambda found, kept: found),
+            (writing, "newest_word", lambda found, *_: found),
             (writing, "is_lost", lambda *_: False),
         ),
     ),
@@ -257,6 +265,11 @@ MUTATIONS = (
         ((writing, "may_begin", lambda *_: True),),
     ),
     Mutation(
+        "a base that lacks what left its tail is refused",
+        "it is read and written all the same",
+        ((writing, "has_what_left", lambda *_: True),),
+    ),
+    Mutation(
         "a base is written as it was read",
         "a writer does not look whether it has changed",
         (
@@ -268,14 +281,14 @@ MUTATIONS = (
         "where a writer stands outlives its commits",
         "only commits say it",
         (
-            (writing, "newest_word", lambda found, kept: found),
+            (writing, "newest_word", lambda found, *_: found),
             (writing, "is_lost", lambda word, rows, done: not word and done),
         ),
     ),
     Mutation(
         "what is kept of a writer is not older than its commits",
-        "it is kept where two engines may run",
-        ((writing, "may_keep", lambda is_fenced, in_doubt: not in_doubt),),
+        "nobody asks in which turn it was said",
+        ((writing, "is_current", lambda *_: True),),
     ),
     Mutation(
         "two engines do not write at once",

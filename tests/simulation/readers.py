@@ -1,34 +1,36 @@
 """Those who read: from the tables, pinned one after the other, and in memory, commit by commit."""
 
+from typing import Any
+
 from braid import cut as rules
 from braid import writing
-from tests.simulation.store import Table
+from braid.tables.together import belongs
 from tests.simulation.world import Mark, Steps, World, throughs
 
 
 def read_tables(world: World) -> Steps:
     """A question: the tail is pinned, then the base."""
     version = world.versions.get(world.active)
-    if version is None or version.tail is None or version.base is None:
+    if version is None or version.tail is None:
         return
     tail = version.tail
     order = pin_order()
-    pinned: dict[str, Table | int] = {}
+    pinned: dict[str, Any] = {}
     for name in order:
         table = tail if name == "tail" else version.base
-        if table is None or version.tail is None:
+        if version.tail is None:
             return
-        pinned[name] = table.newest
-        pinned[f"{name} table"] = table
+        pinned[name], pinned[f"{name} table"] = table.newest if table is not None else None, table
         yield
     # Looked at again: a version that was rebuilt between the two has another tail.
     if version.tail is None or not writing.is_same_table(tail.id, version.tail.id):
         return
-    base = pinned["base table"]
-    assert isinstance(base, Table)
-    mark = tail.keeps[pinned["tail"]]
+    base, mark = pinned["base table"], tail.keeps[pinned["tail"]]
+    if not belongs(mark, base.id if base is not None else None, pinned["base"]):
+        return
     rows = [(file.part, file.rows) for file in tail.files[pinned["tail"]].values()]
-    world.compare("a reader", tail, mark, rows, base.files[pinned["base"]].values())
+    files = base.files[pinned["base"]].values() if base is not None else ()
+    world.compare("a reader", tail, mark, rows, files)
 
 
 def pin_order() -> tuple[str, str]:
@@ -75,6 +77,7 @@ class Memory:
             version.tail is not None
             and version.base is not None
             and writing.is_same_table(self.tail.id, version.tail.id)
+            and belongs(self.mark, version.base.id, version.base.newest)
         )
 
     def _take_base(self, rows: list[tuple[int, int, int]]) -> None:

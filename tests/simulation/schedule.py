@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from braid import writing
-from braid.tables.commits import Commit
 from tests.simulation import engine, ingest
 from tests.simulation.batch import publish
 from tests.simulation.engine import Engine
@@ -67,10 +65,12 @@ LOSSES = {
     "lose ingest": 0.3,
     "recover view": 0.8,
     "recover source": 0.8,
-    "lose tail": 0.3,
+    "lose tail": 0.6,
     "rebuild": 0.4,
     "lose log": 0.15,
     "old checkpoint": 0.3,
+    "lose base": 0.3,
+    "old base": 0.3,
 }
 # Where two engines may run at once, they come and go.
 TWINS = {"twin follow": 16, "stop 1": 2, "kill twin": 2, "idle nights": 1}
@@ -172,14 +172,13 @@ class Run:
     def _keep_words(self) -> None:
         """Before others commit to a table whose writer does not run."""
         world = self.world
-        if not writing.may_keep(world.strict, False):
-            return
         if self.ingest is None and world.log is not None:
-            world.log.note = writing.newest_word(world.log.said_back(Commit), world.log.note)
+            world.log.note = ingest.word(world)
         driven = {one.version.number for one in self.engines.values()}
         for version in world.versions.values():
+            # Where no lock says whether it is driven, commits take turns.
             if version.tail is not None and (version.number not in driven or world.strict):
-                version.tail.note = writing.newest_word(version.tail.said_back(Mark), version.tail.note)
+                engine.keep_word(version.tail)
 
     def do_optimize(self, which: str) -> None:
         for table in self._tables(which):
@@ -209,10 +208,23 @@ class Run:
         if what == "tail":
             self._stop_readers()
             version.tail = None
+        if what == "base":
+            self._without_base(version)
 
-    def do_old(self, _: str) -> None:
-        """Ingest's checkpoint is restored from a backup, and is older than the log."""
-        checkpoint = self.world.checkpoint
+    def _without_base(self, version: Version) -> None:
+        self._end(version.number)
+        self._stop_readers()
+        version.base = None
+
+    def do_old(self, what: str) -> None:
+        """Ingest's checkpoint, or a base, is restored from a backup, and is older than what it belongs to."""
+        version = self.world.versions[self.world.active]
+        if what == "base" and version.base is not None and version.base.newest > 1:
+            old = version.base.as_of(version.base.newest - 1)
+            self.world.disturbed = True
+            self._without_base(version)
+            version.base = old
+        checkpoint = self.world.checkpoint if what == "checkpoint" else None
         if checkpoint is not None and checkpoint.finished > 2:
             self.ingest, self.world.disturbed = None, True
             checkpoint.finished -= 2

@@ -75,6 +75,15 @@ class Table:
     def since(self, version: int) -> Iterator[Done]:
         return (done for done in self.commits[version + 1 :] if done is not None)
 
+    def as_of(self, version: int) -> "Table":
+        """A backup: the same table, as it was."""
+        old = Table(self.id, self.retention, **self.properties)
+        old.files, old.counts = self.files[: version + 1], self.counts[: version + 1]
+        old.commits, old.keeps = self.commits[: version + 1], self.keeps[: version + 1]
+        old.made = self.made
+        old._cleaned = min(self._cleaned, version)
+        return old
+
     def clean_up(self, now: int) -> None:
         """As Delta does after a checkpoint: the commits before it that are older than the retention."""
         last = self.newest // CHECKPOINT * CHECKPOINT

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from braid.tables.commits import Commit, TailCommit
+from braid.tables.together import belongs
 from tests.simulation.store import Failed, File, Saving, Table
 
 LENGTH = 1
@@ -126,14 +127,19 @@ class World:
         """What a reader would see that comes right now, in every version."""
         for version in self.versions.values():
             tail, base = version.tail, version.base
-            if tail is None or base is None:
+            if tail is None:
                 continue
-            state = (tail.id, tail.newest, base.id, base.newest)
+            there = (base.id, base.newest) if base is not None else (None, None)
+            # Who reads refuses a base that lacks what left the tail.
+            if not belongs(tail.kept, *there):
+                continue
+            state = (tail.id, tail.newest, *there)
             if self._seen.get(version.number) != state:
                 self._seen[version.number] = state
                 mark = tail.kept
                 rows = [(f.part, f.rows) for f in tail.files[-1].values()]
-                self.compare(f"v{version.number}", tail, mark, rows, base.files[-1].values())
+                files = base.files[-1].values() if base is not None else ()
+                self.compare(f"v{version.number}", tail, mark, rows, files)
 
     def compare(
         self, who: str, table: Table, mark: Any, tail: list[tuple[int, dict[int, int]]], base: Any

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from braid.tables.commits import Commit, epoch_of, keep, newest_commit, newest_tail_commit, next_epoch
+from braid.tables import commits
+from braid.tables.commits import (
+    Commit,
+    epoch_of,
+    keep,
+    keep_no_more,
+    newest_commit,
+    newest_tail_commit,
+    next_epoch,
+)
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
     lambda moment: moment.replace(tzinfo=UTC)
@@ -51,7 +60,11 @@ def test_epochs_never_decrease_whatever_the_clock_does(clock: list[datetime], le
         last = following
 
 
-def test_what_is_kept_of_a_writer_is_found_when_its_commits_are_gone(tmp_path: Path) -> None:
+def test_what_is_kept_of_a_writer_is_found_when_its_commits_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = [3]
+    monkeypatch.setattr(commits, "turns", lambda table: taken[0])
     log = tmp_path / "_delta_log"
     log.mkdir()
     moment = datetime(2026, 3, 1, tzinfo=UTC)
@@ -60,12 +73,15 @@ def test_what_is_kept_of_a_writer_is_found_when_its_commits_are_gone(tmp_path: P
     (log / f"{9:020d}.json").write_text('{"commitInfo": {"operation": "OPTIMIZE"}}')
     (log / "_last_checkpoint").write_text('{"version": 9}')
     table = str(tmp_path)
-    keep(table, replace(said, batch=5))
+    keep(table, replace(said, batch=5), 3)
     assert newest_commit(table) == said, "a commit is newer than what is kept"
     (log / f"{8:020d}.json").unlink()
     assert newest_commit(table) == replace(said, batch=5)
     assert newest_tail_commit(table) is None
-    keep(table, None)
+    taken[0] = 4
+    assert newest_commit(table) is None, "another engine has committed since, and its commits are gone too"
+    taken[0] = 3
+    keep_no_more(table)
     assert newest_commit(table) is None
 
 

@@ -22,6 +22,7 @@ COLOURS = {
     "never computed": "cyan",
     "definition changed": "magenta",
     "tail lost": "bold red",
+    "base lost": "bold red",
     "held": "bold red",
 }
 

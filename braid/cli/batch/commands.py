@@ -48,7 +48,7 @@ def plan(
     cut: Cut = None,
     json: Json = False,
 ) -> None:
-    """Show days with their state: never computed, stale, definition changed, tail lost, held by a gate, or up to date.
+    """Show days with their state: never computed, stale, definition changed, tables lost, held, or up to date.
 
     Example: `braid batch plan --from 2026-03-01 --to 2026-03-07`
     """

@@ -7,7 +7,7 @@ import { at, reason, state } from "../marks.js";
 import { empty, figure, note, ofNumbers, table } from "../panel.js";
 
 const STATES = {
-  "up to date": "good", stale: "warn", "definition changed": "warn", held: "bad", "tail lost": "bad", "never computed": "idle",
+  "up to date": "good", stale: "warn", "definition changed": "warn", held: "bad", "tail lost": "bad", "base lost": "bad", "never computed": "idle",
 };
 const GATES = { passed: "good", held: "bad", released: "warn" };
 const COLUMNS = [

@@ -5,7 +5,7 @@ import { moment } from "../clock.js";
 import { byId, patch } from "../dom.js";
 import { elapsed, number, percent, plural, share } from "../format.js";
 
-const WAITING = ["held", "tail lost", "stale", "definition changed", "never computed"];
+const WAITING = ["held", "tail lost", "base lost", "stale", "definition changed", "never computed"];
 const SPEAK_EVERY = 20_000;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let spokenAt = 0;

@@ -1,0 +1,35 @@
+"""Whether a base belongs to a tail: rows leave a tail for a version of its base, and are in no other table."""
+
+from braid import writing
+from braid.errors import BraidError
+from braid.tables import delta_rs
+from braid.tables.commits import TailCommit, newest_tail_commit
+from braid.tables.delta_log import newest_version
+from braid.tables.view_tables import ViewTables
+
+
+def belongs(mark: TailCommit | None, base: str | None, newest: int | None) -> bool:
+    """Whether a base, by its table's id and its newest version, has what a tail left to it. None: there is no base."""
+    if mark is None:
+        return True
+    is_same = mark.needed < 0 or writing.is_same_table(mark.base or None, base)
+    return is_same and writing.has_what_left(mark.needed, newest)
+
+
+def is_base_lost(tables: ViewTables) -> bool:
+    """Asked of the tail first: a base that is looked at later has at least what this tail has left to it."""
+    mark = newest_tail_commit(tables.tail)
+    return not belongs(mark, delta_rs.table_id(tables.base), newest_version(tables.base))
+
+
+def refuse_lost_base(tables: ViewTables) -> None:
+    if is_base_lost(tables):
+        raise base_lost(tables)
+
+
+def base_lost(tables: ViewTables) -> BraidError:
+    return BraidError(
+        f"the base of view {tables.view!r} at {tables.base} is gone, older than its tail, or another one: it lacks "
+        "what the tail has left to it, and every number would be too low. Restore both as they were at one moment, or "
+        f"build a new version from the log: `braid kappa replay {tables.view}`."
+    )
