@@ -23,7 +23,7 @@ FILES, INBOX = 0, 1
 
 
 @dataclass(frozen=True)
-class Folder:
+class WatchedFolder:
     """The folder that was known when a source was first read, and the one that its files were last read in."""
 
     first: str
@@ -40,14 +40,14 @@ class Folder:
         ).otherwise(path)
 
 
-def known(log: Log, present: str) -> Folder:
+def known(log: Log, present: str) -> WatchedFolder:
     """What is recorded; of a log of old, where Spark has read its files, if it has read none in the present folder."""
     text = documents.read(f"{log.table}/{RECORD}")
     if text is not None:
-        return Folder(**json.loads(text))
+        return WatchedFolder(**json.loads(text))
     noted = {_folder_of(path) for path in _noted(log.checkpoint, FILES)}
     was = present if not noted or present in noted else min(noted)
-    return Folder(was, was)
+    return WatchedFolder(was, was)
 
 
 def refuse_moved(log: Log, present: str) -> None:

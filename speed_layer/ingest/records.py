@@ -14,7 +14,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings, bytes_of
 from braid.tables.commits import Positions
-from speed_layer.ingest.folders import Folder, known
+from speed_layer.ingest.folders import WatchedFolder, known
 from speed_layer.ingest.origin import folder_of
 
 INBOX_SCHEMA = (
@@ -57,7 +57,7 @@ def from_kafka(rows: DataFrame) -> DataFrame:
     )
 
 
-def from_files(files: DataFrame, source: Source, folder: Folder) -> DataFrame:
+def from_files(files: DataFrame, source: Source, folder: WatchedFolder) -> DataFrame:
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
     text = F.regexp_replace(F.decode(F.col("content"), BYTES), f"^{MARK}", "")
     split = files.select("path", F.split(text, "\r?\n").alias("lines"))

@@ -69,7 +69,7 @@ def read_all(writer: Any) -> LogFollower:
 
 
 def test_what_is_there_is_read_in_order_and_once(tmp_path: Path) -> None:
-    for version in range(1, 6):
+    for version in range(6):
         commit(tmp_path, version)
     writer = Writer(tmp_path, 2)
     assert read_all(writer).rows == 40
