@@ -48,7 +48,9 @@ def forwarded(arguments: Sequence[str]) -> int | None:
         # Said where the command itself reads them.
         return None
     display = {name: os.environ[name] for name in DISPLAY if name in os.environ}
-    request: dict[str, object] = {"arguments": list(arguments), "display": display, **circumstances(settings)}
+    request: dict[str, object] = {
+        "arguments": list(arguments), "display": display, **circumstances(settings)
+    }  # fmt: skip
     return _asked(address(settings), request)
 
 
