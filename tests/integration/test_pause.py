@@ -47,6 +47,7 @@ def is_in(settings: Settings, view: str, state: str) -> bool:
     return query is not None and query.state == state
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("home")
 def test_a_paused_stream_rests_over_a_restart_and_goes_on_where_it_stopped(
     spark: Any,
