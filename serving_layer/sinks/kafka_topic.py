@@ -100,6 +100,12 @@ class KafkaTopic:
                 each.get(timeout=DELIVER_SECONDS)
         except KafkaError as error:
             self.close()
+            # A producer that was refused hears it as the reason of another error.
+            if "AuthorizationFailed" in f"{error!r} {error}":
+                raise BraidError(
+                    f"Kafka does not allow user {self._settings.kafka_user or 'ANONYMOUS'!r} to do that: to write to "
+                    f"{self._sink.topic!r}. docs/security.md lists what each part must be allowed."
+                ) from None
             raise kafka.refusal(self._settings, error) from None
 
     def _read(self) -> Iterator[dict[str, Any]]:
