@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_MS = 4_000
 DELIVERY_TIMEOUT_MS = 120_000
 STOP_TIMEOUT_S = 5.0
+# A node that was lost is among a cluster's nodes until its session is over, and may be the one that is asked.
+LOST_NODE_S, ASK_AGAIN_S = 15.0, 0.2
 # The client has no limit of its own to what it buffers. A few full batches keep it busy; more only costs memory.
 UNACKNOWLEDGED = 5_000
 
@@ -182,7 +184,7 @@ def _ensure_topic(settings: Settings, topic: str, partitions: int) -> None:
 
     with client(settings, KafkaAdminClient, CONNECT_TIMEOUT_MS) as admin:
         try:
-            if topic not in admin.list_topics():
+            if topic not in _topics(admin):
                 admin.create_topics({topic: {"num_partitions": partitions}}, wait_for_metadata=True)
         except TopicAlreadyExistsError:
             # Another process created it in the meantime, and that is all that was wanted.
@@ -201,3 +203,17 @@ def _ensure_topic(settings: Settings, topic: str, partitions: int) -> None:
                 f"user {settings.kafka_user or 'ANONYMOUS'!r} sees no topic {topic!r} and may not create it: create it "
                 "with your cluster's tools, and allow the user to describe it and to write to it."
             ) from None
+
+
+def _topics(admin: Any) -> list[str]:
+    """A cluster that has just lost a node still answers: another node is asked."""
+    from kafka.errors import KafkaConnectionError
+
+    deadline = time.monotonic() + LOST_NODE_S
+    while True:
+        try:
+            return list(admin.list_topics())
+        except KafkaConnectionError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(ASK_AGAIN_S)

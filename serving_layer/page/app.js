@@ -16,7 +16,7 @@ import { showLedger } from "./panels/ledger.js";
 import { showProvenance } from "./panels/provenance.js";
 import { showSeries } from "./panels/series.js";
 import { showStreams } from "./panels/streams.js";
-import { answered, askBoard, askNumbers, askWindow, seriesOf } from "./questions.js";
+import { answered, askAlerts, askBoard, askNumbers, askWindow, seriesOf } from "./questions.js";
 import { repeated } from "./repeat.js";
 import { switchTheme } from "./tones.js";
 import { measuresOf } from "./windows.js";
@@ -36,6 +36,7 @@ const page = {
 const views = repeated(loadViews, BOARD_EVERY);
 const numbers = repeated(loadNumbers, NUMBERS_EVERY);
 const board = repeated(loadBoard, BOARD_EVERY);
+const alerts = repeated(loadAlerts, BOARD_EVERY);
 
 function loadViews(signal) {
   return fill("series", async () => {
@@ -44,6 +45,7 @@ function loadViews(signal) {
     settle();
     numbers.soon();
     board.soon();
+    alerts.soon();
   });
 }
 
@@ -114,20 +116,28 @@ async function follow(origin, period, signal) {
   showProvenance(page.series, origin, window, windowOrigin);
 }
 
+function loadAlerts(signal) {
+  const { view } = page;
+  if (!view) return true;
+  return fill("alerts", async () => {
+    const before = JSON.stringify(page.alerts);
+    ({ alerts: page.alerts } = await askAlerts(view, signal));
+    showAlerts(view, page.alerts);
+    // Their marks are in the chart.
+    if (page.series && JSON.stringify(page.alerts) !== before) drawSeries();
+  });
+}
+
 async function loadBoard(signal) {
   const { view } = page;
   if (!view) return true;
-  const { days, ledger, accuracy, alerts } = await askBoard(view, signal);
+  const { days, ledger, accuracy } = await askBoard(view, signal);
   const told = await Promise.all([
     fill("days", () => {
       showDays(view, answered(days));
       showWaiting(days.value.days);
     }),
     fill("ledger", () => showLedger(view, answered(ledger))),
-    fill("alerts", () => {
-      ({ alerts: page.alerts } = answered(alerts));
-      showAlerts(view, page.alerts);
-    }),
     fill("accuracy", () => {
       page.accuracy = [view, answered(accuracy)];
       return showAccuracy(...page.accuracy);
@@ -161,7 +171,7 @@ function chosen() {
   const before = page.view;
   settle();
   numbers.anew();
-  if (page.view !== before) board.anew();
+  if (page.view !== before) for (const panels of [board, alerts]) panels.anew();
   // The chosen window is seen at once, before the server has told where it comes from.
   else if (page.series?.measure === page.measure) redraw();
 }
@@ -200,6 +210,8 @@ addEventListener("popstate", () => {
   page.choice = readChoice(location.search);
   chosen();
 });
+// An alert is judged by another process, after the number that it is about: no table of the view moves then.
+setInterval(alerts.soon, BOARD_EVERY);
 setInterval(() => {
   if (!document.hidden && page.view?.version) showFreshness(page.view, page.tables[page.view.name]?.epoch);
 }, 1_000);

@@ -48,15 +48,16 @@ export function askWindow({ view, period }, { start, end }, where, signal) {
 }
 
 export async function askBoard(view, signal) {
-  const [days, ledger, accuracy, alerts] = await Promise.allSettled([
+  const [days, ledger, accuracy] = await Promise.allSettled([
     get(`/days/${encodeURIComponent(view.name)}`, {}, signal),
     get(`/ledger/${encodeURIComponent(view.source)}`, {}, signal),
     get(`/accuracy/${encodeURIComponent(view.name)}`, {}, signal),
-    get("/alerts", { view: view.name, limit: MOST_ALERTS }, signal),
   ]);
   signal.throwIfAborted();
-  return { days, ledger, accuracy, alerts };
+  return { days, ledger, accuracy };
 }
+
+export const askAlerts = (view, signal) => get("/alerts", { view: view.name, limit: MOST_ALERTS }, signal);
 
 /** The value of a settled question, or its problem. */
 export function answered({ status, value, reason }) {
