@@ -15,9 +15,6 @@ from braid.runtime.settings import PREFIX, Settings, current_settings
 hypothesis.settings.register_profile("braid", deadline=None)
 hypothesis.settings.load_profile("braid")
 
-# Java's second compiler pays off after minutes. Tests are over by then, and on two cores it takes half of their time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

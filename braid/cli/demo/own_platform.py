@@ -104,8 +104,6 @@ def make_platform(home: Path) -> DemoPlatform:
         # Ingest closes an epoch before the next begins; a demo does not wait a minute for that.
         "BRAID_EPOCH": "5 seconds",
         "BRAID_KAFKA_BOOTSTRAP": "",
-        # A few thousand events: Java's second compiler would still be at work when all is over.
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BRAID_")}
     return DemoPlatform(home, kept | settings, free_port())
