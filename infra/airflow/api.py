@@ -10,7 +10,8 @@ from typing import Any
 from infra.airflow.files import USER, LocalAirflow
 from infra.services.service import open_local
 
-TIMEOUT = 10.0
+# Seconds for a sign of life, and for an answer: Airflow itself waits a minute for its SQLite database.
+LIFE, TIMEOUT = 10.0, 90.0
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Api:
     def health(self) -> dict[str, str | None]:
         """The state of each part that beats; empty where nobody answers."""
         try:
-            answer = self._send("GET", "/api/v2/monitor/health", None, token=None)
+            answer = self._send("GET", "/api/v2/monitor/health", None, token=None, timeout=LIFE)
         except (OSError, ValueError):
             return {}
         return {name: part.get("status") for name, part in answer.items()}
@@ -57,11 +58,11 @@ class Api:
         body = {"username": USER, "password": self.airflow.password}
         return str(self._send("POST", "/auth/token", body, token=None)["access_token"])
 
-    def _send(self, method: str, path: str, body: object, token: str | None) -> Any:
+    def _send(self, method: str, path: str, body: object, token: str | None, timeout: float = TIMEOUT) -> Any:
         headers = {"Content-Type": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.airflow.address + path, data, headers, method=method)
-        with open_local(request, timeout=TIMEOUT) as answer:
+        with open_local(request, timeout=timeout) as answer:
             return json.loads(answer.read())
