@@ -135,8 +135,11 @@ def read_all(settings: Settings) -> list[ProcessStatus]:
 
 
 def forget(settings: Settings, process: str) -> None:
-    """Removes the document of a process that ended as it should."""
-    documents.remove(_file(settings, process))
+    """Removes the document of a process that ended as it should. One that stays shows its age."""
+    try:
+        documents.remove(_file(settings, process))
+    except BraidError as error:
+        log.warning("the status cannot be removed", process=process, error=str(error))
 
 
 def is_alive(status: ProcessStatus, now: datetime | None = None) -> bool:

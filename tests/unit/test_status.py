@@ -132,6 +132,7 @@ def test_a_status_that_cannot_be_written_does_not_end_the_process(
     home.parent.mkdir(exist_ok=True)
     home.write_text("a file where the folder should be")
     write(settings, engine)
+    forget(settings, engine.process)
 
 
 def test_a_process_elsewhere_is_known_by_its_heartbeat(settings: Settings, engine: ProcessStatus) -> None:
