@@ -35,6 +35,7 @@ from braid.runtime.spark import spark_session
 from speed_layer.jobs.engine import stream_jobs
 from speed_layer.jobs.job import utc_now
 from speed_layer.jobs.runner import Runner
+from speed_layer.stream.follower import LogFollower
 from speed_layer.stream.job import StreamJob
 
 VIEW = View(
@@ -89,9 +90,13 @@ def run(spark: Any, settings: Settings, view: View, options: argparse.Namespace)
 @contextmanager
 def streaming(spark: Any, settings: Settings, view: View) -> Iterator[StreamJob]:
     """The view's stream as `braid stream` runs it, in a thread."""
-    stop = threading.Event()
+    stop, together = threading.Event(), dict[str, LogFollower]()
     runner = Runner(
-        spark, settings, "bench", lambda: stream_jobs(spark, settings, [view.name], utc_now), waits=True
+        spark,
+        settings,
+        "bench",
+        lambda: stream_jobs(spark, settings, [view.name], utc_now, together),
+        waits=True,
     )
     thread = threading.Thread(target=runner.run, args=(stop,))
     thread.start()

@@ -105,6 +105,24 @@ def is_current(said: int | None, turn: int) -> bool:
     return said is None or said == turn
 
 
+def may_follow(taken: int, theirs: int | None) -> bool:
+    """Whether an append may be made after a commit that came first, by the turns that this writer knows of.
+
+    An append reads nothing of its table: what others rewrite is no business of its own. Who takes a turn that this one
+    does not know of is another writer, and has read the same batch.
+    """
+    return theirs is None or theirs <= taken
+
+
+def reads_next(positions: Iterable[int]) -> tuple[int, int | None]:
+    """Of streams that read one log together: where those stand that read next, and where they have to stop.
+
+    They are the ones that are furthest behind, and they end where the next ones stand, who then go on with them.
+    """
+    lowest, *others = sorted(set(positions))
+    return lowest, others[0] if others else None
+
+
 def is_same_table(known: str | None, present: str | None) -> bool:
     """Whether a table is still the one that was read before; one that does not say who it is, is."""
     return known is None or present is None or known == present

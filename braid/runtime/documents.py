@@ -40,6 +40,39 @@ def write(uri: str, text: str) -> None:
             stream.write(text.encode())
 
 
+def create(uri: str, text: str) -> bool:
+    """Writes a document that is not there yet, whole or not at all; False when there is one, which stays as it is.
+
+    Only on this machine: a hard link is refused by the kernel when its name is taken, and Arrow cannot ask that of an
+    object store.
+    """
+    with _explained(uri, "written"):
+        path = _local(uri)
+        if path is None:
+            raise NotImplementedError("only a local disk is known to refuse a name that is taken")
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            draft.write_bytes(text.encode())
+            os.link(draft, path)
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+
+def is_local(uri: str) -> bool:
+    return _local(uri) is not None
+
+
+def local_path(uri: str) -> Path:
+    """Where a document of this machine lies."""
+    path = _local(uri)
+    if path is None:
+        raise ValueError(f"{uri} is not on this machine")
+    return path
+
+
 def exists(uri: str) -> bool:
     """Whether there is such a file or folder."""
     path = _local(uri)

@@ -27,9 +27,12 @@ def prepare(view: "View", events: DataFrame, extra: Sequence[str] = ()) -> DataF
 
 
 def preparation(
-    view: "View", schema: StructType, extra: Sequence[str] = ()
+    view: "View", schema: StructType, extra: Sequence[str] = (), newest: Sequence[str] = ()
 ) -> Callable[[DataFrame], DataFrame]:
-    """`prepare` for rows of a known schema. Its columns are made once: a stream uses them for every micro-batch."""
+    """`prepare` for rows of a known schema. Its columns are made once: a stream uses them for every micro-batch.
+
+    `newest` may name one more column: the largest event time of each state, which no table keeps.
+    """
     measures, by = state_columns(view), [*extra, "day"]
     types: dict[str | None, DataType] = {
         column: schema[column].dataType for measure in measures.values() for column in measure.columns
@@ -43,16 +46,17 @@ def preparation(
     prepared = [measure.prepare(types.get(measure.column)).alias(name) for name, measure in direct.items()]
     time, keys = F.col(view.source.event_time), [F.col(quote(key)) for key in view.keys]
     bounds = _bounds(view, view.source.event_time, view.source.event_time)
-    columns = _columns(view, by)
+    times = [F.max(time).alias(name) for name in newest]
+    columns = [*_columns(view, by), *map(F.col, newest)]
     if buckets:
-        return lambda events: _prepared_by_bucket(view, events, by, buckets, direct, prepared)
+        return lambda events: _prepared_by_bucket(view, events, by, buckets, direct, prepared, newest)
     if isinstance(view.window, Session):
         # The same sessions as `_islands` finds, in half the time; but it cannot be told to count by bucket.
         place = F.session_window(time, f"{micros(view.window.gap)} microseconds")
     else:
         place = pane_start(time, view.window.pane, view.source.timezone).alias(_PANE)
     group = [*map(F.col, by), place, *keys]
-    return lambda events: events.groupBy(*group).agg(*bounds, *prepared).select(*columns)
+    return lambda events: events.groupBy(*group).agg(*bounds, *prepared, *times).select(*columns)
 
 
 def _prepared_by_bucket(
@@ -62,20 +66,23 @@ def _prepared_by_bucket(
     buckets: dict[str, Column],
     direct: Mapping[str, Measure],
     prepared: Sequence[Column],
+    newest: Sequence[str],
 ) -> DataFrame:
     """Histograms: events are counted by bucket first, then gathered."""
     measures = state_columns(view)
     placed, group = _placed(view, events, by)
     counted = _per_bucket(placed, buckets).groupBy(*group, _SLOT, _BUCKET)
     bounds = _bounds(view, view.source.event_time, view.source.event_time)
-    rows = counted.agg(*bounds, *prepared, F.count(F.lit(1)).alias(COUNTED))
+    times = [F.max(view.source.event_time).alias(name) for name in newest]
+    rows = counted.agg(*bounds, *prepared, *times, F.count(F.lit(1)).alias(COUNTED))
     for slot, name in enumerate(buckets):
         rows = rows.withColumn(measures[name].bucket_column, F.when(F.col(_SLOT) == slot, F.col(_BUCKET)))
     # The other measures were prepared for every slot; those of the first are the events, once.
     in_first = F.col(_SLOT) == 0
     merged = [measure.merge(F.when(in_first, F.col(name))).alias(name) for name, measure in direct.items()]
     merged += [measures[name].prepare(None).alias(name) for name in buckets]
-    return rows.groupBy(*group).agg(*_bounds(view), *merged).select(*_columns(view, by))
+    merged += [F.max(name).alias(name) for name in newest]
+    return rows.groupBy(*group).agg(*_bounds(view), *merged).select(*_columns(view, by), *newest)
 
 
 def merge(

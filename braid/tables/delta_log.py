@@ -1,7 +1,7 @@
 """Reads a Delta table's own log, commit by commit: milliseconds, where a query over its history takes half a second."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +43,9 @@ class Transaction:
     new: tuple[NewFile, ...] = ()
     takes_rows: bool = False
     mark: str = ""
+    # Delta's transaction ids with their numbers, and whether the commit changes what the table is.
+    turns: Mapping[str, int] = field(default_factory=dict)
+    redefines: bool = False
 
 
 def commit_file(version: int) -> str:
@@ -68,6 +71,8 @@ def parse(version: int, text: str) -> Transaction:
         ),
         any(action["remove"]["dataChange"] for action in actions if "remove" in action),
         str(info.get("txnId") or info.get("timestamp", "")),
+        {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
+        any("metaData" in action or "protocol" in action for action in actions),
     )
 
 

@@ -33,6 +33,8 @@ logger = Logger("ingest")
 DRIFT = "drift"
 # More often than people can see is of no use to anybody.
 ALONE = timedelta(milliseconds=500)
+# So many streams of a log are one job that a core computes between two commits.
+PER_CORE = 10
 
 
 @dataclass
@@ -204,10 +206,10 @@ def ingest_jobs(
 def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:
     """How often ingest commits, unless somebody asked for something else.
 
-    Every commit is a micro-batch of each stream. Where streams share a core, commits that come faster than they can
-    be taken make ingest and all streams wait for each other, and numbers are fresher with fewer of them.
+    Every commit is a micro-batch of all streams together. Where many share a core, commits that come faster than they
+    can be taken make ingest and streams wait for each other, and numbers are fresher with fewer of them.
     """
-    return ALONE * max(1, math.ceil(streams / cores)) if asked is None else asked
+    return ALONE * max(1, math.ceil(streams / (cores * PER_CORE))) if asked is None else asked
 
 
 def behind_kafka(progress: dict[str, Any]) -> int | None:

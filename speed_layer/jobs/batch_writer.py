@@ -6,15 +6,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
+from braid.tables.appending import Appending
 from braid.tables.commits import WRITERS, Commit, TailCommit, described, keep, keep_no_more, turns
 from braid.tables.conditional import CONFLICT
-from braid.writing import Batch, decide, may_speak
+from braid.tables.delta_log import Transaction, newest_version
+from braid.writing import Batch, decide, may_follow, may_speak
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
 
 Said = TypeVar("Said", Commit, TailCommit)
@@ -125,6 +128,29 @@ class BatchWriter(ABC):
             writer.option("userMetadata", commit.to_json()).save(self.table)
         self.in_doubt = False
         return commit
+
+    def save_rows(self, table: Appending, rows: pa.Table, commit: Said) -> Said:
+        """The same without Spark. A commit of another writer that came first is met before this one is made."""
+        self.in_doubt = True
+        if not table.is_known:
+            # Its number may be free again: what is there now is asked, and whether somebody took a turn meanwhile.
+            table.version = newest_version(self.table) or 0
+            if not may_follow(self.turn, turns(self.table)):
+                raise self._not_alone()
+        commit = replace(commit, token=uuid.uuid4().hex) if self.is_fenced else commit
+        turn = (WRITERS, self.turn + 1) if self.is_fenced else None
+        table.append(rows, commit.to_json(), turn, self._meet)
+        self.turn += self.is_fenced
+        self.in_doubt = False
+        return commit
+
+    def _meet(self, other: Transaction) -> None:
+        if not may_follow(self.turn, other.turns.get(WRITERS)):
+            raise self._not_alone()
+        if other.redefines:
+            raise RuntimeError(
+                f"commit {other.version} has changed what {self.table} is: it is looked at anew"
+            )
 
     def _save_alone(self, writer: Any, commit: Said, turn: int) -> None:
         """Delta skips a commit whose turn is there already, without a word: it is looked for."""

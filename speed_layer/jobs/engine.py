@@ -15,6 +15,7 @@ from braid.runtime.status import ENGINE
 from speed_layer.ingest.job import ingest, ingest_jobs
 from speed_layer.jobs.job import Job, utc_now
 from speed_layer.jobs.runner import Runner
+from speed_layer.stream.follower import LogFollower
 from speed_layer.stream.job import StreamJob
 
 logger = Logger("stream")
@@ -43,8 +44,10 @@ def stream(
         ingest(spark, sources, settings, once=True, stop=stop, clock=clock)
         sources = ()
 
+    together: dict[str, LogFollower] = {}
+
     def discover() -> list[Job]:
-        streams = stream_jobs(spark, settings, names, clock)
+        streams = stream_jobs(spark, settings, names, clock, together)
         return [*ingest_jobs(spark, sources, settings, clock, len(streams)), *streams]
 
     # Beside its ingest a stream waits for the log that is to come; a service waits for its topics.
@@ -53,7 +56,11 @@ def stream(
 
 
 def stream_jobs(
-    spark: SparkSession, settings: Settings, names: Sequence[str] | None, clock: Callable[[], datetime]
+    spark: SparkSession,
+    settings: Settings,
+    names: Sequence[str] | None,
+    clock: Callable[[], datetime],
+    together: dict[str, LogFollower],
 ) -> list[StreamJob]:
     """One for each version that is to be kept up to date; a replay runs its own until it hands it over."""
     known = deployment.deployments(settings) if names is None else None
@@ -61,7 +68,7 @@ def stream_jobs(
         known.values() if known is not None else [deployment.load(settings, name) for name in names or ()]
     )
     return [
-        StreamJob(spark, settings, clock, version=version)
+        StreamJob(spark, settings, clock, version=version, together=together)
         for deployed in chosen
         for version in deployed.running
     ]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +15,7 @@ from braid.define.schema import quote
 from braid.define.view import View
 from braid.runtime.frames import timestamp
 from braid.states import EVENTS
+from braid.states.arrow import INSTANT
 from braid.tables.commits import TailCommit
 from braid.tables.delta_log import Transaction, newest_version, transaction
 from braid.tables.view_tables import LATE, bounds
@@ -61,6 +64,16 @@ class Counts:
         self.revised += in_states.get("revised")
         seen: int | None = in_events.get("seen")
         return seen
+
+    def add_rows(self, rows: pa.Table, cut: datetime | None) -> None:
+        """The same of rows in memory, which have been committed."""
+        events, late = rows[EVENTS.state_name], rows[LATE]
+        self.events += pc.sum(events).as_py() or 0
+        if cut is not None:
+            is_history = pc.less_equal(rows["epoch"], pa.scalar(cut, INSTANT))
+            self.history += pc.sum(events.filter(is_history)).as_py() or 0
+        self.late += pc.sum(late).as_py() or 0
+        self.revised += pc.sum(pc.greater(late, 0)).as_py() or 0
 
 
 def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Column]]:

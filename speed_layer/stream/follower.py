@@ -1,21 +1,24 @@
-"""Follows a log at its end: each commit of ingest becomes a commit of the tail, as soon as it is there.
+"""Follows a log at its end: each commit of ingest becomes a commit of every tail, as soon as it is there.
 
 A streaming query asks Delta for the newest version, plans what to read, and keeps two records of it, at every
 micro-batch. At the end of the log there is nothing to plan: the next commit is a file whose name is known, it says
-which files it brought, and the tail's own commit says that they were read.
+which files it brought, and the tail's own commit says that they were read. Views that have read equally far go on
+together: one reads the commit for all, and each has its own position and its own failure.
 """
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from braid.errors import BraidError
-from braid.tables.commits import Position
-from braid.tables.delta_log import Transaction, newest_version, transaction, transactions
+from braid.log.table import Log
+from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.writing import reads_next
 from speed_layer.recovery import refuse_other_log
+from speed_layer.stream.live import read_together
+from speed_layer.stream.states import LiveBatch
 from speed_layer.stream.tail import TailWriter
 
 # How often a log is looked at that has no new commit: a local file costs nothing to look for, another one a request.
@@ -27,151 +30,219 @@ STOP_PATIENCE = 60.0
 # How often a commit that does not come is suspected to be gone.
 SUSPECT_EVERY = 10.0
 
+Read = Callable[[Sequence[TailWriter], Sequence[Transaction]], list[LiveBatch | Exception]]
 
-@dataclass
-class LogFollower:
-    """A thread that reads the log's commits into a tail, from where the tail ends; `once` only those that are there."""
 
-    name: str
+@dataclass(eq=False)
+class Following:
+    """One stream among those that follow a log: how far it is, and what ended it."""
+
     writer: TailWriter
-    pause: timedelta = timedelta(0)
-    once: bool = False
     failure: Exception | None = None
     rows: int = 0
     # Of the newest commit that had rows.
     batch_ms: int | None = None
     batch_rows: int = 0
-    clock: Callable[[], float] = time.monotonic
-    _thread: threading.Thread | None = None
-    _suspected: float = field(default=0.0, init=False)
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-        self._thread.start()
+    # Whether there was nothing more to read when it was last looked.
+    is_at_end: bool = False
+    reader: "LogFollower | None" = None
+    leaves: bool = False
+    _out: threading.Event = field(default_factory=threading.Event)
 
     @property
     def is_active(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return not self._out.is_set()
+
+    @property
+    def version(self) -> int:
+        """The commit of the log that it reads next."""
+        assert self.writer.last is not None
+        return self.writer.last.position.version
 
     def join(self) -> None:
         """Until it has ended; whoever waits runs it once."""
-        if self._thread is not None:
-            self._thread.join()
+        self._out.wait()
+
+    def follow(self, reader: "LogFollower") -> None:
+        self.reader, self.leaves, self.is_at_end = reader, False, False
+        self._out.clear()
+        reader.admit(self)
+
+    def end(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self._out.set()
 
     def stop(self) -> None:
         """Between two rounds; one that does not come to its end is cut off, and looked up at the next start."""
         self.writer.stopping.set()
-        if self._thread is None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Goes on with nobody, from where it stands between two rounds."""
+        if self.reader is None:
             return
-        self._thread.join(STOP_PATIENCE)
-        if self._thread.is_alive():
-            self.writer.spark.sparkContext.cancelJobGroup(self.name)
-            self._thread.join(STOP_PATIENCE)
-        if self._thread.is_alive():
+        self.leaves = True
+        self.reader.wake.set()
+        if self._out.wait(STOP_PATIENCE):
+            return
+        self.writer.spark.sparkContext.cancelJobGroup(self.reader.name)
+        if not self._out.wait(STOP_PATIENCE):
             raise BraidError(
-                f"{self.name} does not stop: Spark has not answered for {2 * STOP_PATIENCE:g} s. End this process."
+                f"{self.reader.name} does not stop: Spark has not answered for {2 * STOP_PATIENCE:g} s. End this "
+                "process."
             )
 
-    def _run(self) -> None:
-        stopping = self.writer.stopping
-        context = self.writer.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", self.name)
-        context.setJobGroup(self.name, self.name)
-        look = REMOTE_LOOK if "://" in self.writer.log.table else LOCAL_LOOK
-        try:
-            while not stopping.is_set():
-                began = self.clock()
-                if self._round():
-                    stopping.wait(max(0.0, self.pause.total_seconds() - (self.clock() - began)))
-                elif self.once:
-                    return
-                else:
-                    stopping.wait(look)
-        except Exception as failure:
-            self.failure = failure
-
-    def _round(self) -> bool:
-        """Whether there was anything to read."""
-        began = self.clock()
-        with self.writer.lock:
-            commits = self._next_commits()
-            if not commits:
-                return False
-            rows = self.writer.follow(commits) or 0
+    def took(self, rows: int, seconds: float) -> None:
         self.rows += rows
         if rows:
-            self.batch_rows, self.batch_ms = rows, round((self.clock() - began) * 1000)
-        return True
-
-    def _next_commits(self) -> list[Transaction]:
-        assert self.writer.last is not None
-        version, size = self.writer.last.position.version, 0
-        found: list[Transaction] = []
-        while len(found) < MOST_COMMITS and size < MOST_BYTES:
-            commit = transaction(self.writer.log.table, version + len(found))
-            if commit is None:
-                break
-            self._refuse_loss(commit)
-            found.append(commit)
-            size += sum(file.size for file in commit.new)
-        if not found:
-            self._refuse_gap(version)
-        elif not self._is_next(version):
-            refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
-        return found
-
-    def _is_next(self, version: int) -> bool:
-        """Whether the commit before these is the one that was read last: another log has others under its numbers."""
-        assert self.writer.last is not None
-        before = transaction(self.writer.log.table, version - 1) if self.writer.last.read else None
-        return before is not None and before.mark == self.writer.last.read
-
-    def _refuse_loss(self, commit: Transaction) -> None:
-        if commit.takes_rows:
-            raise BraidError(
-                f"commit {commit.version} of the log {self.writer.log.table} takes rows away, and nobody may: the "
-                f"numbers of view {self.writer.view.name!r} still have them. `braid kappa replay "
-                f"{self.writer.view.name}` builds the view anew from what is left."
-            )
-
-    def _refuse_gap(self, version: int) -> None:
-        """A commit that is still to come and one whose retention is over look alike; later commits tell them apart."""
-        if self.clock() - self._suspected < SUSPECT_EVERY:
-            return
-        self._suspected = self.clock()
-        refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
-        table = self.writer.log.table
-        newest = newest_version(table)
-        # Looked at once more: it may have come between the two looks.
-        if newest is not None and newest >= version and transaction(table, version) is None:
-            raise BraidError(
-                f"the stream of view {self.writer.view.name!r} stopped too long ago: commit {version} of the log "
-                f"{table} is gone, and later ones are there (up to {newest}). `braid kappa replay "
-                f"{self.writer.view.name}` builds the view anew from the log, which has every event."
-            )
+            self.batch_rows, self.batch_ms = rows, round(seconds * 1000)
 
 
 @dataclass
-class Lag:
-    """How far a stream is behind its log: follows the commits that it has not consumed yet."""
+class LogFollower:
+    """A thread that reads a log's commits into tails, from where each ends; `once` only those that are there."""
 
-    table: str
-    next_version: int | None = None
-    waiting: deque[Transaction] = field(default_factory=deque)
+    name: str
+    log: Log
+    pause: timedelta = timedelta(0)
+    once: bool = False
+    clock: Callable[[], float] = time.monotonic
+    read: Read = read_together
+    wake: threading.Event = field(default_factory=threading.Event)
+    _all: list[Following] = field(default_factory=list)
+    _gate: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+    _suspected: float = field(default=0.0, init=False)
 
-    def beyond(self, position: Position, now: datetime | None = None) -> tuple[int, float] | None:
-        """(events, seconds since the oldest of them was committed); None while history is read: nobody counted it."""
-        if position.starting:
-            return None
-        if self.next_version is None:
-            self.next_version = position.version
-        for commit in transactions(self.table, self.next_version):
-            self.waiting.append(commit)
-            self.next_version = commit.version + 1
-        while self.waiting and self.waiting[0].version < position.version:
-            self.waiting.popleft()
-        behind = [commit for commit in self.waiting if commit.rows != 0]
-        if not behind:
-            return 0, 0.0
-        waited = ((now or datetime.now(UTC)) - behind[0].committed).total_seconds()
-        return sum(commit.rows or 0 for commit in behind), max(0.0, waited)
+    def admit(self, one: Following) -> None:
+        """A thread runs for as long as there is somebody to read for."""
+        with self._gate:
+            self._all.append(one)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        context = self._all[0].writer.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", self.name)
+        context.setJobGroup(self.name, self.name)
+        look = REMOTE_LOOK if "://" in self.log.table else LOCAL_LOOK
+        while following := self._present():
+            began = self.clock()
+            try:
+                has_read = self._round(following)
+            except Exception as failure:
+                self._dismiss(following, failure)
+                continue
+            if has_read:
+                self.wake.wait(max(0.0, self.pause.total_seconds() - (self.clock() - began)))
+            elif self.once:
+                self._dismiss(following)
+            else:
+                self.wake.wait(look)
+
+    def _present(self) -> list[Following]:
+        """Who is to be read for next; without anybody the thread ends."""
+        with self._gate:
+            self.wake.clear()
+            for one in [one for one in self._all if one.leaves]:
+                self._all.remove(one)
+                one.end()
+            if not self._all:
+                self._thread = None
+            return list(self._all)
+
+    def _dismiss(self, following: Sequence[Following], failure: Exception | None = None) -> None:
+        with self._gate:
+            for one in following:
+                if one in self._all:
+                    self._all.remove(one)
+                    one.end(failure)
+
+    def _round(self, following: Sequence[Following]) -> bool:
+        """Whether there was anything to read, for those who are furthest behind."""
+        began = self.clock()
+        version, until = reads_next(one.version for one in following)
+        together = [one for one in following if one.version == version]
+        commits = self._commits(version, until)
+        if not commits and not self._is_suspicious():
+            for one in together:
+                one.is_at_end = True
+            return False
+        ready = [one for one in together if self._may_read(one, version, commits)]
+        if not commits or not ready:
+            return bool(commits)
+        rows = sum(commit.rows or 0 for commit in commits)
+        for one, read in zip(ready, self.read([one.writer for one in ready], commits), strict=True):
+            try:
+                if isinstance(read, Exception):
+                    raise read
+                one.writer.take(commits, read)
+            except Exception as failure:
+                # Who fails leaves, and the others go on.
+                self._dismiss([one], failure)
+            else:
+                one.took(rows, self.clock() - began)
+        return True
+
+    def _may_read(self, one: Following, version: int, commits: Sequence[Transaction]) -> bool:
+        try:
+            self._refuse(one.writer, version, commits)
+        except Exception as failure:
+            self._dismiss([one], failure)
+            return False
+        return True
+
+    def _commits(self, version: int, until: int | None) -> list[Transaction]:
+        """The next commits; not beyond where others stand, who then go on with these."""
+        found: list[Transaction] = []
+        size, most = 0, MOST_COMMITS if until is None else min(MOST_COMMITS, until - version)
+        while len(found) < most and size < MOST_BYTES:
+            commit = transaction(self.log.table, version + len(found))
+            if commit is None:
+                break
+            found.append(commit)
+            size += sum(file.size for file in commit.new)
+        return found
+
+    def _is_suspicious(self) -> bool:
+        """A commit that is still to come and one whose retention is over look alike: now and then it is asked which."""
+        if self.clock() - self._suspected < SUSPECT_EVERY:
+            return False
+        self._suspected = self.clock()
+        return True
+
+    def _refuse(self, writer: TailWriter, version: int, commits: Sequence[Transaction]) -> None:
+        """Refuses what a view must not read; another log has other commits under the numbers of this one."""
+        assert writer.last is not None
+        for commit in commits:
+            refuse_loss(writer, commit)
+        if not commits:
+            refuse_other_log(writer.log, writer.view, writer.last)
+            refuse_gap(writer, version)
+            return
+        before = transaction(self.log.table, version - 1) if writer.last.read else None
+        if before is None or before.mark != writer.last.read:
+            refuse_other_log(writer.log, writer.view, writer.last)
+
+
+def refuse_loss(writer: TailWriter, commit: Transaction) -> None:
+    if commit.takes_rows:
+        raise BraidError(
+            f"commit {commit.version} of the log {writer.log.table} takes rows away, and nobody may: the numbers of "
+            f"view {writer.view.name!r} still have them. `braid kappa replay {writer.view.name}` builds the view anew "
+            "from what is left."
+        )
+
+
+def refuse_gap(writer: TailWriter, version: int) -> None:
+    """Later commits tell one that is gone from one that is still to come."""
+    table, name = writer.log.table, writer.view.name
+    newest = newest_version(table)
+    # Looked at once more: it may have come between the two looks.
+    if newest is not None and newest >= version and transaction(table, version) is None:
+        raise BraidError(
+            f"the stream of view {name!r} stopped too long ago: commit {version} of the log {table} is gone, and later "
+            f"ones are there (up to {newest}). `braid kappa replay {name}` builds the view anew from the log, which "
+            "has every event."
+        )

@@ -1,5 +1,6 @@
 """The stream of a view: from its source's log to its tail, kept fresh, folded, and started again where it ended."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +24,16 @@ from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.job import Job, first_line
 from speed_layer.stream.fold import Folding
-from speed_layer.stream.follower import Lag, LogFollower
+from speed_layer.stream.follower import Following, LogFollower
+from speed_layer.stream.lag import Lag
 from speed_layer.stream.tail import TailWriter
 
 logger = Logger("stream")
 
 # What one micro-batch of a replay reads at most: enough to keep the cores busy, little enough for the memory.
 MOST_BYTES = "256m"
+# Seconds for which a stream that failed goes on by itself.
+PROBATION = 60.0
 
 
 @dataclass
@@ -40,7 +44,10 @@ class StreamJob(Job):
     tail_writer: TailWriter | None = None
     folding: Folding | None = None
     lag: Lag | None = None
-    follower: LogFollower | None = None
+    follower: Following | None = None
+    # Log -> who follows it for all streams of this process that are at its end.
+    together: dict[str, LogFollower] = field(default_factory=dict)
+    _failed: float = float("-inf")
 
     @property
     def view(self) -> View:
@@ -123,9 +130,23 @@ class StreamJob(Job):
         return last is not None and last.position.is_between_commits
 
     def _follow(self, once: bool) -> None:
+        """By itself, until it is where the others are."""
         assert self.tail_writer is not None
-        self.follower = LogFollower(self.name, self.tail_writer, self.settings.stream_trigger, once)
-        self.follower.start()
+        self.follower = Following(self.tail_writer)
+        self.follower.follow(LogFollower(self.name, self.log, self.settings.stream_trigger, once))
+
+    def _join_the_others(self) -> None:
+        """At the end of the log; who has failed lately goes on alone, so that the others are not held up again."""
+        assert self.follower is not None
+        source, pause = self.view.source.name, self.settings.stream_trigger
+        shared = self.together.setdefault(
+            self.log.table, LogFollower(f"streams of {source}", self.log, pause)
+        )
+        is_sound = time.monotonic() - self._failed > PROBATION
+        if self.follower.is_at_end and self.follower.reader is not shared and is_sound:
+            self.follower.leave()
+            if self.follower.failure is None:
+                self.follower.follow(shared)
 
     def tend(self) -> None:
         assert self.folding is not None
@@ -135,7 +156,10 @@ class StreamJob(Job):
             self.query = None
             self.tail_writer.stopping.clear()
             self._follow(once=False)
+        if self.follower is not None:
+            self._join_the_others()
         self.folding.tend()
+        self.tail_writer.tend()
 
     def stop(self) -> None:
         super().stop()
@@ -148,6 +172,7 @@ class StreamJob(Job):
             return
         failure, self.follower = self.follower.failure, None
         if failure is not None:
+            self._failed = time.monotonic()
             self._put_off(self._explained(failure), needs_a_person=True)
 
     def finish(self, once: bool) -> None:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from braid.cut import complete_after
@@ -19,24 +21,24 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
-from braid.states import EVENTS
-from braid.states.finality import late_before, watermark
-from braid.states.spark import preparation
 from braid.tables import delta_rs
+from braid.tables.appending import Appending, appending
 from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction, transaction
 from braid.tables.spark_tables import refuse_second_tail, replay_cut
-from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
+from braid.tables.view_tables import ViewTables
 from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.recovery import refuse_other_log
-from speed_layer.stream.counts import Counts, highest, observed, rows_in
+from speed_layer.stream.counts import Counts, highest, rows_in
+from speed_layer.stream.states import LiveBatch, StatesOf, newest_of
 
 logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
+NO_ROWS: pa.Table = pa.table({})
 # Up to this many commits it is worth adding up their rows.
 FEW = 20
 
@@ -59,6 +61,8 @@ class TailWriter(BatchWriter):
 
     def begin(self) -> None:
         """Looks up, once per start of the query, what is already in the tail."""
+        # Before its turn: whoever commits after this is met.
+        self._appending = appending(self.tables.tail, "epoch")
         self.take_turn(self.log.settings)
         self.last = newest_tail_commit(self.tables.tail)
         self.has_rows = self.last is not None or delta_rs.has_rows(self.tables.tail)
@@ -96,39 +100,65 @@ class TailWriter(BatchWriter):
         if not self._is_committed(query, batch, position):
             self._append(rows, query, batch, position, self._arrived(position))
 
-    def follow(self, commits: Sequence[Transaction]) -> int | None:
-        """The next commits of the log, once history is read; how many rows they brought, where that is known.
+    def prepared(self, rows: DataFrame | None) -> LiveBatch:
+        """What the live edge wants of this view's part of a micro-batch, before Spark has computed any of it."""
+        lookups = LookupTables(self.spark, self.log.settings)
+        if rows is None:
+            return LiveBatch(lookups)
+        return LiveBatch(lookups, self._states_of.for_arrow(self._events(self.incoming(rows), lookups)))
 
-        The position in the tail's own commit says what comes next, so that no other record of it is needed.
-        """
+    def take(self, commits: Sequence[Transaction], read: LiveBatch) -> int | None:
+        """Appends what was read of the log's next commits, together with the position behind them."""
         with self.lock:
             assert self.last is not None
             if not may_speak(self.in_doubt):
                 # Its query was stopped within a commit that failed: a new start looks up whether it was made.
                 raise RuntimeError(f"the newest commit to the tail of view {self.view.name!r} is in doubt")
-            self._read = commits[-1]
-            arrived = rows_in(commits)
-            rows = self.incoming(read_commits(self.spark, self.log, commits)) if arrived != 0 else None
+            self._read, arrived = commits[-1], rows_in(commits)
             position = Position(commits[-1].version + 1)
-            self._append(rows, self.last.query, self.last.batch + 1, position, arrived)
+            query, batch = self.last.query, self.last.batch + 1
+            if read.is_large:
+                rows = self.incoming(read_commits(self.spark, self.log, commits))
+                self._append(rows, query, batch, position, arrived)
+            else:
+                self._append_live(read, query, batch, position)
             return arrived
 
     def _append(
         self, rows: DataFrame | None, query: str, batch: int, position: Position, arrived: int | None
     ) -> None:
+        """By Spark, which also writes: history, and what is too large to pass through Python."""
         lookups = LookupTables(self.spark, self.log.settings)
-        states, observations = self._states(rows, lookups, arrived)
+        if rows is None or arrived == 0:
+            self._write(NO_ROWS, self._next(query, batch, position, lookups))
+            return
+        rows = rows.coalesce(1) if arrived is not None and arrived <= SMALL else rows
+        states, observations = self._states_of.by_spark(self._events(rows, lookups), self.seen)
+        commit = self._next(query, batch, position, lookups)
+        self._write(states, commit)
+        seen = self.counts.add(self.spark, observations, self.table, self.last or commit, self.view)
+        self.seen = highest(self.seen, seen, self.clock())
+
+    def _append_live(self, read: LiveBatch, query: str, batch: int, position: Position) -> None:
+        states = read.states
+        rows = self._states_of.in_arrow(states, self.seen) if states is not None else NO_ROWS
+        self._write(rows, self._next(query, batch, position, read.lookups))
+        if states is not None:
+            self.counts.add_rows(rows, self.replay_cut)
+            self.seen = highest(self.seen, newest_of(states), self.clock())
+
+    def _next(self, query: str, batch: int, position: Position, lookups: LookupTables) -> TailCommit:
         epoch, last = None if position.starting else self._epoch_before(position.version), self.last
-        commit = TailCommit(
+        return TailCommit(
             query=query, batch=batch, position=position, states=state_fingerprint(self.view), epoch=epoch,
             complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen, replay_cut=self.replay_cut, replaying=position.starting,
             collected=last.collected if last else -1, needs=last.needed if last else -1, base=last.base if last else "",
             lookups=lookups.versions, log=self.log_id or "", read=self._mark_before(position),
         )  # fmt: skip
-        self._write(states, commit)
-        seen = self.counts.add(self.spark, observations, self.table, self.last or commit, self.view)
-        self.seen = highest(self.seen, seen, self.clock())
+
+    def _events(self, rows: DataFrame, lookups: LookupTables) -> DataFrame:
+        return view_events(self.view, rows, lookups.table_of) if used_lookups(self.view) else rows
 
     def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
@@ -141,6 +171,11 @@ class TailWriter(BatchWriter):
             if commit is not None and self.last is not None and commit.seen != self.last.seen:
                 self.repeat()
 
+    def tend(self) -> None:
+        """Spark makes a checkpoint of a table's log at every so many of its own commits: these are not its own."""
+        if self._appending is not None:
+            self._appending.tend()
+
     @property
     def table(self) -> str:
         return self.tables.tail
@@ -151,7 +186,7 @@ class TailWriter(BatchWriter):
 
     def repeat(self) -> None:
         if (commit := self.settled()) is not None:
-            self.say(self.nothing().write.format("delta").mode("append"), commit)
+            self.last = self._save(NO_ROWS, commit)
 
     def settled(self) -> TailCommit | None:
         """The newest commit with what was seen since, to be said again with a fold; None while it is in doubt."""
@@ -197,52 +232,37 @@ class TailWriter(BatchWriter):
             self._read = transaction(self.log.table, version)
         return self._read
 
-    def _states(
-        self, rows: DataFrame | None, lookups: LookupTables, arrived: int | None
-    ) -> tuple[DataFrame, tuple[Observation, ...]]:
-        """The batch as rows of the tail. A heartbeat of the log is a batch without any."""
-        if rows is None or arrived == 0:
-            return self.nothing(), ()
-        if arrived is not None and arrived <= SMALL:
-            rows = rows.coalesce(1)
-        events = view_events(self.view, rows, lookups.table_of) if used_lookups(self.view) else rows
-        if self._prepare is None:
-            self._prepare = preparation(self.view, events.schema, extra=("_epoch",))
-            self._observed = observed(self.view, self.replay_cut)
-        in_events, in_states = Observation(), Observation()
-        prepared = self._prepare(events.observe(in_events, *self._observed[0]))
-        states = prepared.selectExpr(*self._tail_columns())
-        return states.observe(in_states, *self._observed[1]), (in_events, in_states)
-
-    def _tail_columns(self) -> list[str]:
-        """The tail's columns as SQL over prepared states; late events are counted.
-
-        Late are events that came after their window was final; history that is replayed is not judged.
-        """
-        border = late_before(self.view, watermark(self.view, self.seen))
-        is_late = f"{bounds(self.view)[-1]} < {timestamp(border)}" if border is not None else "false"
-        if self.replay_cut is not None:
-            is_late += f" and _epoch > {timestamp(self.replay_cut)}"
-        computed = {"epoch": "_epoch", LATE: f"if({is_late}, {EVENTS.state_name}, 0L)"}
-        return [
-            f"{computed[name]} as {name}" if name in computed else quote(name)
-            for name in tail_columns(self.view)
-        ]
-
-    def _write(self, states: DataFrame, commit: TailCommit) -> None:
-        self.last = self.save(states.write.format("delta").mode("append"), commit)
+    def _write(self, states: DataFrame | pa.Table, commit: TailCommit) -> None:
+        self.last = self._save(states, commit)
         self.batches += 1
         logger.debug("batch committed", view=self.view.name, batch=commit.batch, epoch=commit.epoch)
 
+    def _save(self, states: DataFrame | pa.Table, commit: TailCommit) -> TailCommit:
+        """Rows in memory are committed by this process, where the tail is on its own disk; all others by Spark."""
+        if isinstance(states, pa.Table) and self._appending is not None:
+            return self.save_rows(self._appending, states, commit)
+        if isinstance(states, pa.Table):
+            states = (
+                self.spark.createDataFrame(states, self._spark_schema()) if len(states) else self.nothing()
+            )
+        return self.save(states.write.format("delta").mode("append"), commit)
+
     def nothing(self) -> DataFrame:
+        return no_rows(self.spark, self._spark_schema())
+
+    def _spark_schema(self) -> Any:
         if self._schema is None:
             self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
-        return no_rows(self.spark, self._schema)
+        return self._schema
+
+    @cached_property
+    def _states_of(self) -> StatesOf:
+        return StatesOf(self.view, self.replay_cut)
 
     _schema: Any = None
     _read: Transaction | None = None
-    _prepare: Callable[[DataFrame], DataFrame] | None = None
-    _observed: tuple[list[Column], list[Column]] = field(default_factory=lambda: ([], []))
+    # None where only Spark knows how to commit.
+    _appending: Appending | None = None
 
 
 def position_of(plan: Plan) -> Position:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from braid.runtime import documents
 from braid.runtime import logging as logs
 from braid.runtime.settings import load_settings
 from braid.runtime.spark import spark_session
@@ -46,6 +47,24 @@ def after_the_commit(die: Die) -> None:
     _around(TailWriter, "_write", after=fall)
 
 
+def between_the_file_and_the_commit(die: Die) -> None:
+    """The states are on the disk, and the commit that names them is not; several batches of several views before it."""
+    commits: list[str] = []
+
+    def fall(uri: str, text: str) -> None:
+        commits.append(uri)
+        if '"add"' in text and len(commits) > BATCH:
+            die()
+
+    create = documents.create
+
+    def wrapped(uri: str, text: str) -> bool:
+        fall(uri, text)
+        return create(uri, text)
+
+    documents.create = wrapped
+
+
 def in_a_fold_of_the_tail(die: Die) -> None:
     def watch(tail_writer: Any, *_: Any) -> None:
         once_files_are_written(Path(tail_writer.tables.tail), die)
@@ -74,6 +93,7 @@ POINTS: dict[str, Callable[[Die], None]] = {
     for point in (
         before_the_commit,
         after_the_commit,
+        between_the_file_and_the_commit,
         in_a_fold_of_the_tail,
         in_a_fold_into_the_base,
         between_base_and_tail,

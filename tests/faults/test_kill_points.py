@@ -127,6 +127,13 @@ def test_a_batch_that_was_committed_is_not_written_again_whoever_committed_after
     assert_goes_on(tended)
 
 
+def test_states_that_were_written_and_not_committed_are_nobodys(stage: Stage) -> None:
+    streams_die(stage, "between_the_file_and_the_commit")
+    assert any(orphans(tables_of(stage.settings, view).tail) for view in stage.views)
+    assert any(is_midway(stage, view) for view in stage.views)
+    assert_goes_on(stage)
+
+
 def test_a_fold_of_the_tail_that_was_not_committed_changes_nothing(stage: Stage) -> None:
     streams_die(stage, "in_a_fold_of_the_tail")
     assert any(orphans(tables_of(stage.settings, view).tail) for view in stage.views)

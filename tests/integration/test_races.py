@@ -21,6 +21,7 @@ from braid.tables.delta_log import transactions
 from braid.tables.spark_tables import pinned, throughs
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
+from speed_layer.stream.live import follow
 from tests.streams import MINUTE, NOON, Feed, recomputed, served, tables_of
 
 requests = Source(
@@ -82,7 +83,7 @@ def reads_next(job: StreamJob) -> bool:
     assert writer.last is not None
     found = next(transactions(job.log.table, writer.last.position.version), None)
     if found is not None:
-        writer.follow([found])
+        follow(writer, [found])
     return found is not None
 
 

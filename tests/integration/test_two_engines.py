@@ -15,6 +15,7 @@ from braid.tables.commits import Commit, newest_commit, newest_tail_commit
 from braid.tables.delta_log import transactions
 from speed_layer.ingest.appender import Appender
 from speed_layer.stream.job import StreamJob
+from speed_layer.stream.live import follow
 from speed_layer.stream.tail import TailWriter
 from tests.streams import MINUTE, NOON, Feed, recomputed, requests, run_once, served, some, tables_of, traffic
 
@@ -51,17 +52,17 @@ def test_the_batch_of_the_second_is_noticed_and_neither_counted_nor_waited_for(
     feed.commit(some(20, 1), 1)
     assert first.last is not None
     news = list(transactions(feed.log.table, first.last.position.version))
-    assert first.follow(news) == 20
+    assert follow(first, news) == 20
     before = second.last
     with pytest.raises(BraidError, match=r"another process writes to .*traffic.*Stop one of the two"):
-        second.follow(news)
+        follow(second, news)
     assert second.last == before
     assert served(spark, traffic, tables_of(settings, traffic)) == recomputed(spark, traffic, settings)
     # What is in doubt is looked up by the next start, which goes on after the other one.
     again = engine(spark, settings)
     assert again.last == newest_tail_commit(tables_of(settings, traffic).tail)
     feed.commit(some(20, 2), 2)
-    again.follow(list(transactions(feed.log.table, news[-1].version + 1)))
+    follow(again, list(transactions(feed.log.table, news[-1].version + 1)))
     assert served(spark, traffic, tables_of(settings, traffic)) == recomputed(spark, traffic, settings)
 
 
@@ -73,7 +74,7 @@ def test_a_fold_of_the_second_does_not_say_an_old_batch_again(
     first, second = engine(spark, settings), engine(spark, settings)
     feed.commit(some(20, 1), 1)
     assert first.last is not None
-    first.follow(list(transactions(feed.log.table, first.last.position.version)))
+    follow(first, list(transactions(feed.log.table, first.last.position.version)))
     with pytest.raises(BraidError, match="another process writes to"):
         second.repeat()
     assert newest_tail_commit(tables_of(settings, traffic).tail) == first.last

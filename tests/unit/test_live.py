@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,9 @@ from braid.errors import BraidError
 from braid.tables import delta_rs
 from braid.tables.commits import Position, TailCommit
 from speed_layer.stream import follower as live
-from speed_layer.stream.follower import LogFollower
+from speed_layer.stream.follower import Following, LogFollower
 from speed_layer.stream.tail import TailWriter
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +38,20 @@ class Writer:
         self.last = TailCommit("q", 0, Position(version))
         self.followed: list[list[int]] = []
 
-    def follow(self, commits: list[Any]) -> int:
+    def take(self, commits: list[Any], read: Any) -> None:
         self.followed.append([commit.version for commit in commits])
         self.last = TailCommit("q", 0, Position(commits[-1].version + 1))
-        return sum(commit.rows or 0 for commit in commits)
+
+
+@dataclass
+class Reading:
+    """Notes who is read for together; nothing is computed here."""
+
+    together: list[int] = field(default_factory=list)
+
+    def __call__(self, writers: Any, commits: Any) -> list[Any]:
+        self.together.append(len(writers))
+        return [None] * len(writers)
 
 
 def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bool = False) -> None:
@@ -61,11 +73,20 @@ def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bo
     draft.rename(file)
 
 
-def read_all(writer: Any) -> LogFollower:
-    follower = LogFollower("stream hits v1", writer, once=True)
-    follower.start()
-    follower.join()
-    return follower
+def followed_by(writer: Any, reader: Any) -> Following:
+    following = Following(writer)
+    following.follow(reader)
+    return following
+
+
+def reader_of(writer: Any, once: bool = False, read: Any = None) -> LogFollower:
+    return LogFollower("stream hits v1", writer.log, once=once, read=read or Reading())
+
+
+def read_all(writer: Any) -> Following:
+    following = followed_by(writer, reader_of(writer, once=True))
+    following.join()
+    return following
 
 
 def test_what_is_there_is_read_in_order_and_once(tmp_path: Path) -> None:
@@ -120,22 +141,19 @@ def test_a_tail_whose_newest_commit_is_in_doubt_is_not_followed() -> None:
     )
     writer.in_doubt = True
     with pytest.raises(RuntimeError, match="in doubt"):
-        writer.follow([])
+        writer.take([], nothing)
 
 
 def test_it_waits_for_the_next_commit_until_it_is_told_to_stop(tmp_path: Path) -> None:
     commit(tmp_path, 0)
     writer: Any = Writer(tmp_path, 0)
-    follower = LogFollower("stream hits v1", writer)
-    follower.start()
-    while not writer.followed:
-        assert follower.is_active
+    following = followed_by(writer, reader_of(writer))
+    until(lambda: writer.followed)
     commit(tmp_path, 1)
-    while len(writer.followed) < 2:
-        assert follower.is_active
-    writer.stopping.set()
-    follower.join()
-    assert (follower.failure, follower.is_active) == (None, False)
+    until(lambda: len(writer.followed) == 2)
+    assert following.is_active
+    following.stop()
+    assert (following.failure, following.is_active) == (None, False)
     assert writer.followed == [[0], [1]]
 
 
@@ -146,17 +164,77 @@ def test_a_round_that_does_not_end_is_cut_off_when_its_stream_is_stopped(
     writer: Any = Writer(tmp_path, 0)
     begun, cancelled = threading.Event(), threading.Event()
 
-    def hangs(commits: list[Any]) -> int:
+    def hangs(writers: Any, commits: Any) -> list[Any]:
         begun.set()
         assert cancelled.wait(60)
-        raise RuntimeError("cancelled")
+        return [RuntimeError("cancelled")]
 
-    writer.follow = hangs
     writer.spark.sparkContext.cancelJobGroup = lambda name: cancelled.set()
     monkeypatch.setattr(live, "STOP_PATIENCE", 0.5)
-    follower = LogFollower("stream hits v1", writer)
-    follower.start()
+    following = followed_by(writer, reader_of(writer, read=hangs))
     assert begun.wait(60)
-    follower.stop()
+    following.stop()
     assert cancelled.is_set()
-    assert not follower.is_active
+    assert not following.is_active
+
+
+def test_views_that_have_read_equally_far_go_on_together_and_one_behind_joins_them_without_a_gap_or_a_double(
+    tmp_path: Path,
+) -> None:
+    for version in range(6):
+        commit(tmp_path, version)
+    ahead, also, behind = (Writer(tmp_path, version) for version in (4, 4, 1))
+    reading = Reading()
+    reader = reader_of(ahead, read=reading)
+    everybody = [followed_by(writer, reader) for writer in (behind, ahead, also)]
+    until(lambda: all(one.is_at_end for one in everybody))
+    commit(tmp_path, 6)
+    until(lambda: all(writer.last.position.version == 7 for writer in (ahead, also, behind)))
+    for one in everybody:
+        one.stop()
+    for writer, first in ((ahead, 4), (also, 4), (behind, 1)):
+        assert [version for versions in writer.followed for version in versions] == list(range(first, 7))
+    assert reading.together[-1] == 3
+
+
+def test_a_view_that_fails_leaves_and_the_others_have_every_commit_once(tmp_path: Path) -> None:
+    commit(tmp_path, 0)
+    sound, broken, refused = (Writer(tmp_path, 0) for _ in range(3))
+
+    def no_good(commits: Any, read: Any) -> None:
+        raise RuntimeError("no good")
+
+    def read(writers: Any, commits: Any) -> list[Any]:
+        return [ValueError("not computed") if writer is refused else None for writer in writers]
+
+    broken.take = no_good  # type: ignore[method-assign]
+    reader = reader_of(sound, read=read)
+    following = [followed_by(writer, reader) for writer in (broken, sound, refused)]
+    until(lambda: len(sound.followed) == 1 and not following[0].is_active and not following[2].is_active)
+    commit(tmp_path, 1)
+    until(lambda: len(sound.followed) == 2)
+    following[1].stop()
+    assert [str(one.failure) for one in following] == ["no good", "None", "not computed"]
+    assert sound.followed == [[0], [1]]
+    assert (broken.followed, refused.followed) == ([], [])
+
+
+def test_a_log_that_takes_rows_away_ends_all_who_read_it_each_with_its_own_reason(tmp_path: Path) -> None:
+    commit(tmp_path, 0, taken=True)
+    writers = [Writer(tmp_path, 0) for _ in range(2)]
+    writers[1].view = SimpleNamespace(name="visits")
+    reader = reader_of(writers[0])
+    following = [followed_by(writer, reader) for writer in writers]
+    for one, name in zip(following, ("hits", "visits"), strict=True):
+        one.join()
+        assert f"`braid kappa replay {name}`" in str(one.failure)
+
+
+def test_whoever_comes_after_the_last_has_left_is_read_for_again(tmp_path: Path) -> None:
+    commit(tmp_path, 0)
+    first, second = Writer(tmp_path, 0), Writer(tmp_path, 0)
+    reader = reader_of(first)
+    for writer in (first, second):
+        following = followed_by(writer, reader)
+        until(lambda writer=writer: writer.followed == [[0]])
+        following.stop()

@@ -1,0 +1,172 @@
+"""Appends rows to a Delta table of this machine without Spark: a Parquet file for each partition, and a commit file.
+
+A commit is a file whose name must not be taken. It is linked into its place whole, as Spark does it here too
+(`braid.LocalCommits`), so that either the rows are in the table with all that is said of them, or they are not.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from braid.runtime import documents
+from braid.tables import delta_rs
+from braid.tables.delta_log import LAST_CHECKPOINT, Transaction, commit_file, parse_checkpoint, transaction
+
+MILLISECOND = timedelta(milliseconds=1)
+# The newest version of Delta's protocol for writers that is known here.
+MOST = 2
+
+
+@dataclass
+class Appending:
+    """A table that is partitioned by one time column, and the newest version of it that is known."""
+
+    table: str
+    schema: pa.Schema
+    by: str
+    version: int
+    # How many of the first columns have statistics, as the table's own properties ask for.
+    described: int = 3
+    checkpoint_every: int = 300
+    _checked: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the newest commit that is known is there; one that was cleaned up says nothing of what follows."""
+        return documents.exists(f"{self.table}/{commit_file(self.version)}")
+
+    def append(
+        self, rows: pa.Table, said: str, turn: tuple[str, int] | None, meet: Callable[[Transaction], None]
+    ) -> int:
+        """Commits rows with what is said of them; the version that this made.
+
+        Each commit that came since the last look is met first: whoever asks may refuse to go on after it.
+        """
+        added = [self._write(moment, part) for moment, part in self._parts(rows)]
+        numbered = (
+            [] if turn is None else [{"txn": {"appId": turn[0], "version": turn[1], "lastUpdated": _now()}}]
+        )
+        while True:
+            actions = [{"commitInfo": self._info(said, added)}, *numbered, *({"add": one} for one in added)]
+            text = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
+            if documents.create(f"{self.table}/{commit_file(self.version + 1)}", text):
+                self.version += 1
+                return self.version
+            other = transaction(self.table, self.version + 1)
+            if other is None:
+                raise RuntimeError(
+                    f"commit {self.version + 1} of {self.table} is gone the moment after it was made"
+                )
+            meet(other)
+            self.version += 1
+
+    def tend(self) -> None:
+        """Makes a checkpoint of the table's log when enough commits have come since the last one.
+
+        Whoever opens the table reads what is between a checkpoint and the end, and Spark makes one only at commits of
+        its own. Commits that are older than the table keeps them go then, as they do after a checkpoint of Spark's.
+        """
+        if self.version - self._checked < self.checkpoint_every:
+            return
+        known = parse_checkpoint(documents.read(f"{self.table}/{LAST_CHECKPOINT}"))
+        self._checked = 0 if known is None else known
+        table = (
+            delta_rs.open_table(self.table) if self.version - self._checked >= self.checkpoint_every else None
+        )
+        if table is not None:
+            table.create_checkpoint()
+            table.cleanup_metadata()
+            self._checked = table.version()
+
+    def _parts(self, rows: pa.Table) -> list[tuple[datetime, pa.Table]]:
+        """The rows of each partition, as the table has them."""
+        if not len(rows):
+            return []
+        typed = rows.select(self.schema.names).cast(self.schema)
+        moments = sorted(pc.unique(typed[self.by]).to_pylist())
+        if len(moments) > 1:
+            parts = [typed.filter(pc.equal(typed[self.by], pa.scalar(moment))) for moment in moments]
+        else:
+            parts = [typed]
+        return [(moment, part.drop_columns(self.by)) for moment, part in zip(moments, parts, strict=True)]
+
+    def _write(self, moment: datetime, rows: pa.Table) -> dict[str, Any]:
+        """One file, and the action that adds it."""
+        utc = moment.astimezone(UTC)
+        # As Spark names the folder of a time: without the end that is zero, and without colons.
+        folder = f"{self.by}={utc.replace(tzinfo=None).isoformat(' ')}".replace(":", "%3A")
+        path = f"{folder}/part-00000-{uuid.uuid4()}.c000.zstd.parquet"
+        file = documents.local_path(self.table) / path
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(rows, file, compression="zstd", store_schema=False, store_decimal_as_integer=True)
+        return {
+            "path": quote(path, safe="/="),
+            "partitionValues": {self.by: f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z"},
+            "size": file.stat().st_size, "modificationTime": _now(), "dataChange": True,
+            "stats": json.dumps(statistics(rows.select(rows.column_names[: self.described]))),
+        }  # fmt: skip
+
+    def _info(self, said: str, added: list[dict[str, Any]]) -> dict[str, Any]:
+        rows = sum(json.loads(one["stats"])["numRecords"] for one in added)
+        metrics = {
+            "numFiles": str(len(added)),
+            "numOutputRows": str(rows),
+            "numOutputBytes": str(sum(one["size"] for one in added)),
+        }
+        return {
+            "timestamp": _now(), "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+            "readVersion": self.version, "isolationLevel": "Serializable", "isBlindAppend": True,
+            "operationMetrics": metrics, "userMetadata": said, "engineInfo": "Braid", "txnId": str(uuid.uuid4()),
+        }  # fmt: skip
+
+
+def appending(table: str, by: str) -> Appending | None:
+    """How to append to a table; None where this is left to Spark: on an object store, or a table that asks for more.
+
+    What a writer has to know beyond Delta's second version, such as other names of columns, nobody here has asked for.
+    """
+    known = delta_rs.open_table(table) if documents.is_local(table) else None
+    if known is None or known.protocol().min_writer_version > MOST:
+        return None
+    asked = known.metadata().configuration
+    return Appending(
+        table, known.to_pyarrow_dataset().schema, by, known.version(),
+        int(asked.get("delta.dataSkippingNumIndexedCols", 32)), int(asked.get("delta.checkpointInterval", 10)),
+    )  # fmt: skip
+
+
+def statistics(rows: pa.Table) -> dict[str, Any]:
+    """What Delta keeps of a file so that readers may leave it out: how many rows, and the range of each column."""
+    ranges = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names}
+    known: Mapping[str, Any] = {name: found for name, found in ranges.items() if found["min"] is not None}
+    return {
+        "numRecords": len(rows),
+        "minValues": {name: _stated(found["min"]) for name, found in known.items()},
+        "maxValues": {name: _stated(_up(found["max"])) for name, found in known.items()},
+        "nullCount": {name: rows[name].null_count for name in rows.column_names},
+    }
+
+
+def _up(value: Any) -> Any:
+    """A time as statistics have it, in milliseconds, is not to be before the largest one."""
+    return value + MILLISECOND if isinstance(value, datetime) and value.microsecond % 1000 else value
+
+
+def _stated(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
