@@ -23,13 +23,18 @@ INSTANT = pa.timestamp("us", tz="UTC")
 _TIMES = ("pane", "first", "last", "window_start", "window_end")
 
 
-def merge(view: "View", states: pa.Table, by: Sequence[str] = ("day",)) -> pa.Table:
-    """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows."""
+def merge(
+    view: "View", states: pa.Table, by: Sequence[str] = ("day",), totals: Sequence[str] = ()
+) -> pa.Table:
+    """One state per (by, pane, keys); partial sessions of one `by` are joined where the gap allows.
+
+    `totals` are further columns that are added up, and kept behind the others.
+    """
     with cursor() as database:
         database.register("states", _with_times_as_numbers(states))
         if isinstance(view.window, Session):
-            return _sessions(view, states, by, view.window.gap, database)
-        return _merged(view, states, [*by, "pane", *view.keys], "states", database)
+            return _sessions(view, states, by, view.window.gap, database, totals)
+        return _merged(view, states, [*by, "pane", *view.keys], "states", database, totals)
 
 
 def present(view: "View", states: pa.Table, grain: str | None = None) -> pa.Table:
@@ -71,16 +76,26 @@ def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
 
 
 def _merged(
-    view: "View", states: pa.Table, group: Sequence[str], source: str, database: Connection
+    view: "View",
+    states: pa.Table,
+    group: Sequence[str],
+    source: str,
+    database: Connection,
+    totals: Sequence[str] = (),
 ) -> pa.Table:
-    chosen = [*map(quoted, group), *_merges(view)]
+    chosen = [*map(quoted, group), *_merges(view), *map(_total, totals)]
     # Without keys there is one group even of nothing; no states are to be no rows, with keys and without.
     sql = f"SELECT {', '.join(chosen)} FROM {source} GROUP BY ALL HAVING count(*) > 0"
     return _finished(view, states, database.sql(sql).to_arrow_table())
 
 
 def _sessions(
-    view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, database: Connection
+    view: "View",
+    states: pa.Table,
+    by: Sequence[str],
+    gap: timedelta,
+    database: Connection,
+    totals: Sequence[str] = (),
 ) -> pa.Table:
     group = [quoted(name) for name in (*by, *view.keys)]
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
@@ -95,6 +110,7 @@ def _sessions(
         "max(last) AS last",
         *map(quoted, view.keys),
         *_merges(view),
+        *map(_total, totals),
     ]
     sql = (
         f"SELECT {', '.join(chosen)} FROM (SELECT *, {island} FROM (SELECT *, {begins} FROM states)) "
@@ -105,6 +121,10 @@ def _sessions(
 
 def _merges(view: "View") -> list[str]:
     return [f"{m.merge_sql(quoted(name))} AS {quoted(name)}" for name, m in state_columns(view).items()]
+
+
+def _total(name: str) -> str:
+    return f"sum({quoted(name)}) AS {quoted(name)}"
 
 
 def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ A commit is a file whose name must not be taken. It is linked into its place who
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from braid.runtime import documents
 from braid.tables import delta_rs
@@ -38,6 +39,7 @@ class Appending:
     described: int = 3
     checkpoint_every: int = 300
     _checked: int = 0
+    _opened: DeltaTable | None = None
 
     @property
     def is_known(self) -> bool:
@@ -45,18 +47,27 @@ class Appending:
         return documents.exists(f"{self.table}/{commit_file(self.version)}")
 
     def append(
-        self, rows: pa.Table, said: str, turn: tuple[str, int] | None, meet: Callable[[Transaction], None]
+        self,
+        rows: pa.Table,
+        said: str,
+        turn: tuple[str, int] | None,
+        meet: Callable[[Transaction], None],
+        replaced: Sequence[Mapping[str, Any]] = (),
     ) -> int:
         """Commits rows with what is said of them; the version that this made.
 
-        Each commit that came since the last look is met first: whoever asks may refuse to go on after it.
+        Each commit that came since the last look is met first: whoever asks may refuse to go on after it. With files
+        that are `replaced` the rows are those of these files, written anew.
         """
-        added = [self._write(moment, part) for moment, part in self._parts(rows)]
+        news = not replaced
+        added = [self._write(moment, part) | {"dataChange": news} for moment, part in self._parts(rows)]
+        removed = [{"remove": _removed(file)} for file in replaced]
         numbered = (
             [] if turn is None else [{"txn": {"appId": turn[0], "version": turn[1], "lastUpdated": _now()}}]
         )
         while True:
-            actions = [{"commitInfo": self._info(said, added)}, *numbered, *({"add": one} for one in added)]
+            info = self._info(said, added, "Append" if news else "Overwrite")
+            actions = [{"commitInfo": info}, *numbered, *({"add": one} for one in added), *removed]
             text = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
             if documents.create(f"{self.table}/{commit_file(self.version + 1)}", text):
                 self.version += 1
@@ -69,6 +80,16 @@ class Appending:
             meet(other)
             self.version += 1
 
+    def opened(self) -> DeltaTable:
+        """The table with its files, as it is now."""
+        if self._opened is None:
+            self._opened = delta_rs.open_table(self.table)
+        else:
+            self._opened.update_incremental()
+        if self._opened is None:
+            raise RuntimeError(f"the table {self.table} is gone")
+        return self._opened
+
     def tend(self) -> None:
         """Makes a checkpoint of the table's log when enough commits have come since the last one.
 
@@ -79,10 +100,8 @@ class Appending:
             return
         known = parse_checkpoint(documents.read(f"{self.table}/{LAST_CHECKPOINT}"))
         self._checked = 0 if known is None else known
-        table = (
-            delta_rs.open_table(self.table) if self.version - self._checked >= self.checkpoint_every else None
-        )
-        if table is not None:
+        if self.version - self._checked >= self.checkpoint_every:
+            table = self.opened()
             table.create_checkpoint()
             table.cleanup_metadata()
             self._checked = table.version()
@@ -115,7 +134,11 @@ class Appending:
             "stats": json.dumps(statistics(rows.select(rows.column_names[: self.described]))),
         }  # fmt: skip
 
-    def _info(self, said: str, added: list[dict[str, Any]]) -> dict[str, Any]:
+    def file(self, moment: datetime, path: str, size: int) -> dict[str, Any]:
+        """A file of the table, as a commit names it."""
+        return {"path": path, "partitionValues": {self.by: _partition_value(moment)}, "size": size}
+
+    def _info(self, said: str, added: list[dict[str, Any]], mode: str) -> dict[str, Any]:
         rows = sum(json.loads(one["stats"])["numRecords"] for one in added)
         metrics = {
             "numFiles": str(len(added)),
@@ -124,8 +147,8 @@ class Appending:
         }
         return {
             "timestamp": _now(), "operation": "WRITE",
-            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-            "readVersion": self.version, "isolationLevel": "Serializable", "isBlindAppend": True,
+            "operationParameters": {"mode": mode, "partitionBy": "[]"},
+            "readVersion": self.version, "isolationLevel": "Serializable", "isBlindAppend": mode == "Append",
             "operationMetrics": metrics, "userMetadata": said, "engineInfo": "Braid", "txnId": str(uuid.uuid4()),
         }  # fmt: skip
 
@@ -146,8 +169,10 @@ def appending(table: str, by: str) -> Appending | None:
 
 
 def statistics(rows: pa.Table) -> dict[str, Any]:
-    """What Delta keeps of a file so that readers may leave it out: how many rows, and the range of each column."""
-    ranges = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names}
+    """What Delta keeps of a file so that readers may leave it out: how many rows, and the ranges of columns."""
+    ranges = {
+        name: pc.min_max(rows[name]).as_py() for name in rows.column_names if _is_ranged(rows[name].type)
+    }
     known: Mapping[str, Any] = {name: found for name, found in ranges.items() if found["min"] is not None}
     return {
         "numRecords": len(rows),
@@ -155,6 +180,10 @@ def statistics(rows: pa.Table) -> dict[str, Any]:
         "maxValues": {name: _stated(_up(found["max"])) for name, found in known.items()},
         "nullCount": {name: rows[name].null_count for name in rows.column_names},
     }
+
+
+def _is_ranged(kind: pa.DataType) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind)
 
 
 def _up(value: Any) -> Any:
@@ -166,6 +195,14 @@ def _stated(value: Any) -> Any:
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
     return value.isoformat() if isinstance(value, date) else value
+
+
+def _removed(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {**file, "deletionTimestamp": _now(), "dataChange": False, "extendedFileMetadata": True}
+
+
+def _partition_value(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
 def _now() -> int:

@@ -46,6 +46,8 @@ class Transaction:
     # Delta's transaction ids with their numbers, and whether the commit changes what the table is.
     turns: Mapping[str, int] = field(default_factory=dict)
     redefines: bool = False
+    # The paths of removed files, as the commit has them.
+    gone: frozenset[str] = frozenset()
 
 
 def commit_file(version: int) -> str:
@@ -73,6 +75,7 @@ def parse(version: int, text: str) -> Transaction:
         str(info.get("txnId") or info.get("timestamp", "")),
         {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
         any("metaData" in action or "protocol" in action for action in actions),
+        frozenset(action["remove"]["path"] for action in actions if "remove" in action),
     )
 
 

@@ -3,6 +3,7 @@
 import threading
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -129,7 +130,9 @@ class BatchWriter(ABC):
         self.in_doubt = False
         return commit
 
-    def save_rows(self, table: Appending, rows: pa.Table, commit: Said) -> Said:
+    def save_rows(
+        self, table: Appending, rows: pa.Table, commit: Said, replaced: Sequence[Mapping[str, Any]] = ()
+    ) -> Said:
         """The same without Spark. A commit of another writer that came first is met before this one is made."""
         self.in_doubt = True
         if not table.is_known:
@@ -139,12 +142,15 @@ class BatchWriter(ABC):
                 raise self._not_alone()
         commit = replace(commit, token=uuid.uuid4().hex) if self.is_fenced else commit
         turn = (WRITERS, self.turn + 1) if self.is_fenced else None
-        table.append(rows, commit.to_json(), turn, self._meet)
+        gone = {file["path"] for file in replaced}
+        table.append(rows, commit.to_json(), turn, lambda other: self._meet(other, gone), replaced)
         self.turn += self.is_fenced
         self.in_doubt = False
         return commit
 
-    def _meet(self, other: Transaction) -> None:
+    def _meet(self, other: Transaction, gone: Set[str]) -> None:
+        if not gone.isdisjoint(other.gone):
+            raise RuntimeError(f"commit {other.version} of {self.table} has replaced what was to be replaced")
         if not may_follow(self.turn, other.turns.get(WRITERS)):
             raise self._not_alone()
         if other.redefines:

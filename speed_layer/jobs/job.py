@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -136,7 +136,10 @@ class Job(ABC):
     def _tend(self) -> None:
         try:
             self.tend()
-        except (BraidError, PySparkException, Py4JJavaError) as error:
+        except (Py4JNetworkError, ConnectionError):
+            # Spark is gone, for all of them.
+            raise
+        except Exception as error:
             self.stop()
             self._put_off(self._explained(error), needs_a_person=True)
 

@@ -194,6 +194,10 @@ class Folding:
     ) -> None:
         """One file for each of these closed epochs, without what is covered."""
         view, tables = self.writer.view, self.writer.tables
+        if (small := self.writer.small_fold(self._name("tail"), epochs, through or {})) is not None:
+            needs = self.base_version if through else UNKNOWN
+            self._say(small, small.version, epochs, needs)
+            return
         tail = pinned(self.writer.spark, tables.tail, tail_version).where(F.col("epoch").isin(epochs))
         left = beyond(tail, through or {})
         folded = merge(view, left, by=("epoch", "day"), totals=(LATE,)).select(*tail_columns(view))

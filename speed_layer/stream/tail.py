@@ -1,6 +1,6 @@
 """Writes micro-batches of a log to a view's tail as partial states, each batch exactly once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from braid.cut import complete_after
 from braid.define.fingerprint import state_fingerprint, used_columns, used_lookups
@@ -23,8 +24,8 @@ from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.tables import delta_rs
 from braid.tables.appending import Appending, appending
-from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
-from braid.tables.delta_log import Transaction, transaction
+from braid.tables.commits import Position, TailCommit, newest_tail_commit
+from braid.tables.delta_log import Transaction
 from braid.tables.spark_tables import refuse_second_tail, replay_cut
 from braid.tables.view_tables import ViewTables
 from braid.writing import Batch, may_speak
@@ -32,6 +33,8 @@ from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.counts import Counts, highest, rows_in
+from speed_layer.stream.log_commits import LogCommits, position_of
+from speed_layer.stream.small_fold import SmallFold, small_fold
 from speed_layer.stream.states import LiveBatch, StatesOf, newest_of
 
 logger = Logger("stream")
@@ -39,8 +42,6 @@ logger = Logger("stream")
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
 NO_ROWS: pa.Table = pa.table({})
-# Up to this many commits it is worth adding up their rows.
-FEW = 20
 
 
 @dataclass(kw_only=True)
@@ -98,7 +99,8 @@ class TailWriter(BatchWriter):
         """A batch of a query, which reads what was there when the stream began."""
         position = position_of(plan)
         if not self._is_committed(query, batch, position):
-            self._append(rows, query, batch, position, self._arrived(position))
+            start = self.last.position if self.last else None
+            self._append(rows, query, batch, position, self._commits.arrived(start, position))
 
     def prepared(self, rows: DataFrame | None) -> LiveBatch:
         """What the live edge wants of this view's part of a micro-batch, before Spark has computed any of it."""
@@ -114,7 +116,7 @@ class TailWriter(BatchWriter):
             if not may_speak(self.in_doubt):
                 # Its query was stopped within a commit that failed: a new start looks up whether it was made.
                 raise RuntimeError(f"the newest commit to the tail of view {self.view.name!r} is in doubt")
-            self._read, arrived = commits[-1], rows_in(commits)
+            self._commits.read, arrived = commits[-1], rows_in(commits)
             position = Position(commits[-1].version + 1)
             query, batch = self.last.query, self.last.batch + 1
             if read.is_large:
@@ -148,13 +150,15 @@ class TailWriter(BatchWriter):
             self.seen = highest(self.seen, newest_of(states), self.clock())
 
     def _next(self, query: str, batch: int, position: Position, lookups: LookupTables) -> TailCommit:
-        epoch, last = None if position.starting else self._epoch_before(position.version), self.last
+        last, epoch = self.last, None
+        if not position.starting:
+            epoch = self._commits.epoch_before(position.version) or (last.epoch if last else None)
         return TailCommit(
             query=query, batch=batch, position=position, states=state_fingerprint(self.view), epoch=epoch,
             complete=complete_after(epoch, self.log.settings.epoch, position.starting),
             seen=self.seen, replay_cut=self.replay_cut, replaying=position.starting,
             collected=last.collected if last else -1, needs=last.needed if last else -1, base=last.base if last else "",
-            lookups=lookups.versions, log=self.log_id or "", read=self._mark_before(position),
+            lookups=lookups.versions, log=self.log_id or "", read=self._commits.mark_before(position),
         )  # fmt: skip
 
     def _events(self, rows: DataFrame, lookups: LookupTables) -> DataFrame:
@@ -162,7 +166,19 @@ class TailWriter(BatchWriter):
 
     def say(self, writer: Any, commit: TailCommit) -> None:
         """Commits something that is not a batch, such as a fold; the lock is held."""
-        self.last = self.save(writer, commit)
+        if isinstance(writer, SmallFold):
+            assert self._appending is not None
+            self.last = self.save_rows(self._appending, writer.rows, commit, writer.files)
+        else:
+            self.last = self.save(writer, commit)
+
+    def small_fold(
+        self, name: str, epochs: Sequence[datetime], through: Mapping[date, datetime]
+    ) -> SmallFold | None:
+        """Epochs folded in memory, where the tail is on this disk and they are small."""
+        if self._appending is None:
+            return None
+        return small_fold(name, self.view, self._appending, epochs, through)
 
     def settle(self) -> None:
         """Says what was seen since the last commit, so that the next start knows it."""
@@ -198,40 +214,6 @@ class TailWriter(BatchWriter):
         there = Batch(self.last.query, self.last.batch, self.last.position) if self.last else None
         return self.is_there(there, Batch(query, batch, position), "tail", f"view {self.view.name!r}")
 
-    def _arrived(self, position: Position) -> int | None:
-        """How many rows of the log this batch reads; None when it is not worth finding out."""
-        start = self.last.position if self.last else None
-        if start is None or not (start.is_between_commits and position.is_between_commits):
-            return None
-        if position.version - start.version > FEW:
-            return None
-        found = [self._log_commit(version) for version in range(start.version, position.version)]
-        commits = [commit for commit in found if commit is not None]
-        return rows_in(commits) if len(commits) == len(found) else None
-
-    def _epoch_before(self, version: int) -> datetime | None:
-        """The newest epoch of the log before a version, looking past the commits of others."""
-        while version > 0:
-            version -= 1
-            found = self._log_commit(version)
-            if found is None:
-                break
-            if (commit := Commit.from_json(found.metadata)) is not None:
-                return commit.epoch
-        return self.last.epoch if self.last else None
-
-    def _mark_before(self, position: Position) -> str:
-        """Which commit of the log was read last, to know it again."""
-        if not position.is_between_commits or position.version == 0:
-            return ""
-        found = self._log_commit(position.version - 1)
-        return found.mark if found is not None else ""
-
-    def _log_commit(self, version: int) -> Transaction | None:
-        if self._read is None or self._read.version != version:
-            self._read = transaction(self.log.table, version)
-        return self._read
-
     def _write(self, states: DataFrame | pa.Table, commit: TailCommit) -> None:
         self.last = self._save(states, commit)
         self.batches += 1
@@ -242,29 +224,23 @@ class TailWriter(BatchWriter):
         if isinstance(states, pa.Table) and self._appending is not None:
             return self.save_rows(self._appending, states, commit)
         if isinstance(states, pa.Table):
-            states = (
-                self.spark.createDataFrame(states, self._spark_schema()) if len(states) else self.nothing()
-            )
+            states = self.spark.createDataFrame(states, self._schema) if len(states) else self.nothing()
         return self.save(states.write.format("delta").mode("append"), commit)
 
     def nothing(self) -> DataFrame:
-        return no_rows(self.spark, self._spark_schema())
+        return no_rows(self.spark, self._schema)
 
-    def _spark_schema(self) -> Any:
-        if self._schema is None:
-            self._schema = self.spark.read.format("delta").load(self.tables.tail).schema
-        return self._schema
+    @cached_property
+    def _schema(self) -> StructType:
+        return self.spark.read.format("delta").load(self.tables.tail).schema
+
+    @cached_property
+    def _commits(self) -> LogCommits:
+        return LogCommits(self.log.table)
 
     @cached_property
     def _states_of(self) -> StatesOf:
         return StatesOf(self.view, self.replay_cut)
 
-    _schema: Any = None
-    _read: Transaction | None = None
     # None where only Spark knows how to commit.
     _appending: Appending | None = None
-
-
-def position_of(plan: Plan) -> Position:
-    end = plan.ends[0]
-    return Position(end["reservoirVersion"], end["index"], end["isStartingVersion"])

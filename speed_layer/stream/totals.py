@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -39,17 +41,26 @@ def totals(rows: DataFrame) -> Totals:
     return sum(totals_by_day(rows).values(), NOTHING)
 
 
+def totals_in(rows: pa.Table) -> Totals:
+    """The same of rows in memory."""
+    return Totals(pc.sum(rows[EVENTS.state_name]).as_py() or 0, pc.sum(rows[LATE]).as_py() or 0)
+
+
 @contextmanager
 def unchanged(name: str, before: Totals, folded: DataFrame) -> Iterator[DataFrame]:
     """Lets folded states be written only if they hold as many events as the rows that they replace."""
     # Counted before they are committed, and made only once.
     folded.persist()
     try:
-        if (after := totals(folded)) != before:
-            raise BraidError(
-                f"a fold of the {name} would change it from {before} to {after}: nothing was written. Report this; "
-                "`braid kappa replay` builds the view anew from the log."
-            )
+        refuse_change(name, before, totals(folded))
         yield folded
     finally:
         folded.unpersist()
+
+
+def refuse_change(name: str, before: Totals, after: Totals) -> None:
+    if before != after:
+        raise BraidError(
+            f"a fold of the {name} would change it from {before} to {after}: nothing was written. Report this; "
+            "`braid kappa replay` builds the view anew from the log."
+        )
