@@ -231,15 +231,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=float, default=500, help="milliseconds between probes")
     parser.add_argument("--rate", type=float, default=1000, help="events a second")
     parser.add_argument("--warm-up", type=float, default=60, help="seconds that do not count")
-    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], help="how many, for each run")
+    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], choices=range(1, MOST_VIEWS + 1), metavar="N")
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
     parser.add_argument("--dedup", action="store_true", help="Braid removes duplicates by event id")
 
 
 def main() -> None:
     options = arguments(__doc__, add_arguments)
-    if not all(1 <= number <= MOST_VIEWS for number in options.views):
-        raise SystemExit(f"--views {options.views}: there are 1 to {MOST_VIEWS} views to choose from.")
     cases = [
         Case(design, views, options.dedup and design == BRAID)
         for views in options.views

@@ -183,7 +183,7 @@ def statistics(rows: pa.Table) -> dict[str, Any]:
 
 
 def _is_ranged(kind: pa.DataType) -> bool:
-    return pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind)
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_integer(kind))
 
 
 def _up(value: Any) -> Any:

@@ -34,7 +34,7 @@ Read = Callable[[Sequence[TailWriter], Sequence[Transaction]], list[LiveBatch | 
 
 
 @dataclass(eq=False)
-class Following:
+class Companion:
     """One stream among those that follow a log: how far it is, and what ended it."""
 
     writer: TailWriter
@@ -109,12 +109,12 @@ class LogFollower:
     clock: Callable[[], float] = time.monotonic
     read: Read = read_together
     wake: threading.Event = field(default_factory=threading.Event)
-    _all: list[Following] = field(default_factory=list)
+    _all: list[Companion] = field(default_factory=list)
     _gate: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
     _suspected: float = field(default=0.0, init=False)
 
-    def admit(self, one: Following) -> None:
+    def admit(self, one: Companion) -> None:
         """A thread runs for as long as there is somebody to read for."""
         with self._gate:
             self._all.append(one)
@@ -141,7 +141,7 @@ class LogFollower:
             else:
                 self.wake.wait(look)
 
-    def _present(self) -> list[Following]:
+    def _present(self) -> list[Companion]:
         """Who is to be read for next; without anybody the thread ends."""
         with self._gate:
             self.wake.clear()
@@ -152,14 +152,14 @@ class LogFollower:
                 self._thread = None
             return list(self._all)
 
-    def _dismiss(self, following: Sequence[Following], failure: Exception | None = None) -> None:
+    def _dismiss(self, following: Sequence[Companion], failure: Exception | None = None) -> None:
         with self._gate:
             for one in following:
                 if one in self._all:
                     self._all.remove(one)
                     one.end(failure)
 
-    def _round(self, following: Sequence[Following]) -> bool:
+    def _round(self, following: Sequence[Companion]) -> bool:
         """Whether there was anything to read, for those who are furthest behind."""
         began = self.clock()
         version, until = reads_next(one.version for one in following)
@@ -185,7 +185,7 @@ class LogFollower:
                 one.took(rows, self.clock() - began)
         return True
 
-    def _may_read(self, one: Following, version: int, commits: Sequence[Transaction]) -> bool:
+    def _may_read(self, one: Companion, version: int, commits: Sequence[Transaction]) -> bool:
         try:
             self._refuse(one.writer, version, commits)
         except Exception as failure:

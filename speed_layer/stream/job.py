@@ -24,7 +24,7 @@ from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.job import Job, first_line
 from speed_layer.stream.fold import Folding
-from speed_layer.stream.follower import Following, LogFollower
+from speed_layer.stream.follower import Companion, LogFollower
 from speed_layer.stream.lag import Lag
 from speed_layer.stream.tail import TailWriter
 
@@ -44,7 +44,7 @@ class StreamJob(Job):
     tail_writer: TailWriter | None = None
     folding: Folding | None = None
     lag: Lag | None = None
-    follower: Following | None = None
+    follower: Companion | None = None
     # Log -> who follows it for all streams of this process that are at its end.
     together: dict[str, LogFollower] = field(default_factory=dict)
     _failed: float = float("-inf")
@@ -132,7 +132,7 @@ class StreamJob(Job):
     def _follow(self, once: bool) -> None:
         """By itself, until it is where the others are."""
         assert self.tail_writer is not None
-        self.follower = Following(self.tail_writer)
+        self.follower = Companion(self.tail_writer)
         self.follower.follow(LogFollower(self.name, self.log, self.settings.stream_trigger, once))
 
     def _join_the_others(self) -> None:

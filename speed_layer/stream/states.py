@@ -74,7 +74,7 @@ class StatesOf:
     def in_arrow(self, states: pa.Table, seen: datetime | None) -> pa.Table:
         """Rows of the tail from states that Spark has computed."""
         border, events = late_before(self.view, watermark(self.view, seen)), states[EVENTS.state_name]
-        is_late = pa.array([False] * len(states)) if border is None else pc.less(
+        is_late = pa.array([False] * len(states), pa.bool_()) if border is None else pc.less(
             states[bounds(self.view)[-1]], pa.scalar(border, INSTANT)
         )  # fmt: skip
         if self.replay_cut is not None:

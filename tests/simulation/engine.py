@@ -79,6 +79,9 @@ class Engine:
         assert version.tail is not None
         assert version.base is not None
         self.tail, self.base, self.log = version.tail, version.base, world.log
+        # Before all else is looked up: whoever commits after this is met.
+        self.known = self.tail.newest
+        yield
         found = self.tail.said_back(Mark)
         self.last = word(self.tail)
         self.replay_cut = fixed_cut(self)
@@ -193,7 +196,12 @@ class Engine:
         for came, day, digit in rows:
             under = by_epoch.setdefault(rules.stored_under(came, self.replay_cut), {})
             under[day] = under.get(day, 0) + digit
-        yield from self._say(Saving(self.tail, mark, **self._turn(mark)), by_epoch, mark)
+        known = None if self._reads_history() else self.known
+        yield from self._say(Saving(self.tail, mark, known=known, **self._turn(mark)), by_epoch, mark)
+
+    def _reads_history(self) -> bool:
+        """Whether Spark reads and writes: what comes after it is appended without it."""
+        return self.last is None or not self.last.position.is_between_commits
 
     def _epoch_before(self, version: int) -> int | None:
         while version > 0:
@@ -224,6 +232,7 @@ class Engine:
             raise Refused("another engine writes this tail")
         self.in_doubt = False
         self.last, self.fence = mark, saving.number
+        self.known = self.known if made is None else made
 
     # -- folding
 

@@ -299,6 +299,11 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "two engines do not write at once",
+        "who appends does not look who came first",
+        ((writing, "may_follow", lambda *_: True),),
+    ),
+    Mutation(
         "a table that was replaced is noticed",
         "its name is enough",
         ((writing, "is_same_table", lambda *_: True),),

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from braid import writing
+
 # A checkpoint every so many commits; then those that are older than the retention are cleaned up.
 CHECKPOINT = 6
 
@@ -34,6 +36,7 @@ class Done(NamedTuple):
     data_change: bool
     app: str | None
     time: int
+    number: int = 0
 
 
 class Table:
@@ -105,19 +108,27 @@ class Saving:
     app: str | None = None
     number: int = 0
     where: Callable[[int], bool] | None = None
+    # Of an append that is made without Delta's own transaction: it meets all commits since this version.
+    known: int | None = None
 
     def __post_init__(self) -> None:
         self.read = self.table.newest
         there = self.table.files[self.read].values()
         self.removed = [file for file in there if self.where(file.part)] if self.where else []
-        self.skipped = self.app is not None and self.table.counts[self.read].get(self.app, 0) >= self.number
+        self.skipped = (
+            self.known is None
+            and self.app is not None
+            and self.table.counts[self.read].get(self.app, 0) >= self.number
+        )
 
     def commit(self, rows: dict[int, Any], now: int, keep: Any = None) -> int | None:
         """The version that this made, with a file for each partition; None when Delta skipped it."""
         if self.skipped:
             return None
         table = self.table
-        if table.newest != self.read:
+        if self.known is not None:
+            self._meet(self.known)
+        elif table.newest != self.read:
             gone = {file.number for file in self.removed}
             for done in table.commits[self.read + 1 :]:
                 if done is None:
@@ -136,12 +147,30 @@ class Saving:
         counts = table.counts[-1]
         table.counts.append(counts if self.app is None else counts | {self.app: self.number})
         version = table.newest
-        done = Done(version, self.said, tuple(added), tuple(self.removed), self.data_change, self.app, now)
+        done = Done(
+            version,
+            self.said,
+            tuple(added),
+            tuple(self.removed),
+            self.data_change,
+            self.app,
+            now,
+            self.number,
+        )
         table.commits.append(done)
         table.keeps.append(table.kept if keep is None else keep)
         if version % CHECKPOINT == 0:
             table.clean_up(now)
         return version
+
+    def _meet(self, known: int) -> None:
+        """Refuses if another writer came first; where commits are gone, the table says how many turns there were."""
+        for done in self.table.commits[known + 1 :]:
+            theirs = done.number if done is not None and done.app == self.app is not None else None
+            if done is None and self.app is not None:
+                theirs = self.table.counts[-1].get(self.app, 0)
+            if not writing.may_follow(self.number - 1, theirs):
+                raise Conflict
 
     def _refuse(self, done: Done, gone: set[int]) -> None:
         if self.app is not None and done.app == self.app:

@@ -16,11 +16,12 @@ SECOND = timedelta(seconds=1)
         (0, 2, 0.5),
         (1, 2, 0.5),
         (2, 2, 0.5),
-        (3, 2, 1.0),
-        (4, 2, 1.0),
-        (10, 2, 2.5),
-        (10, 16, 0.5),
-        (3, 1, 1.5),
+        (10, 2, 0.5),
+        (20, 2, 0.5),
+        (21, 2, 1.0),
+        (50, 2, 1.5),
+        (50, 16, 0.5),
+        (11, 1, 1.0),
     ],
 )
 def test_streams_that_share_a_core_are_given_time(streams: int, cores: int, seconds: float) -> None:

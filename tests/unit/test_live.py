@@ -1,4 +1,4 @@
-"""Following a log at its end: which commits are read together, and what is refused rather than passed over."""
+"""Companion a log at its end: which commits are read together, and what is refused rather than passed over."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from braid.errors import BraidError
 from braid.tables import delta_rs
 from braid.tables.commits import Position, TailCommit
 from speed_layer.stream import follower as live
-from speed_layer.stream.follower import Following, LogFollower
+from speed_layer.stream.follower import Companion, LogFollower
 from speed_layer.stream.tail import TailWriter
 from tests.waiting import until
 
@@ -73,8 +73,8 @@ def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bo
     draft.rename(file)
 
 
-def followed_by(writer: Any, reader: Any) -> Following:
-    following = Following(writer)
+def followed_by(writer: Any, reader: Any) -> Companion:
+    following = Companion(writer)
     following.follow(reader)
     return following
 
@@ -83,7 +83,7 @@ def reader_of(writer: Any, once: bool = False, read: Any = None) -> LogFollower:
     return LogFollower("stream hits v1", writer.log, once=once, read=read or Reading())
 
 
-def read_all(writer: Any) -> Following:
+def read_all(writer: Any) -> Companion:
     following = followed_by(writer, reader_of(writer, once=True))
     following.join()
     return following
