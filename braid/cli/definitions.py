@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 Told = tuple[str, str, str | None, str, str]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(check)
-    app.command()(views)
-    app.command()(show)
-
-
 def check(json: Json = False) -> None:
     """Compile every source and view with Spark, read every lookup, ask every sink, and report all problems at once.
 

@@ -12,10 +12,6 @@ from braid.errors import BraidError
 EVENTS = 20_000
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
 def demo(
     name: Annotated[
         str | None, typer.Argument(help="An example to play instead: one of the gallery in docs/examples.")
