@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from braid.cli.output import Json, print_json, print_service, say
+from braid.infra.airflow import service as local
+from braid.infra.airflow.files import DAGS, USER, local_airflow
 from braid.runtime.settings import current_settings
-from infra.airflow import service as local
-from infra.airflow.files import DAGS, USER, local_airflow
 
 airflow = typer.Typer(
     no_args_is_help=True, help="A local Airflow with Braid's DAGs, on 127.0.0.1, under BRAID_HOME."

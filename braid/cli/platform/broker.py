@@ -5,8 +5,8 @@ from dataclasses import asdict
 import typer
 
 from braid.cli.output import Json, console, failed, print_json, print_table
+from braid.infra import brokers
 from braid.runtime.settings import current_settings
-from infra import brokers
 
 broker = typer.Typer(
     no_args_is_help=True,

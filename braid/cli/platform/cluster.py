@@ -6,9 +6,9 @@ import typer
 
 from braid.cli.output import Json, print_service, say
 from braid.errors import BraidError
+from braid.infra import cluster as local
+from braid.infra.cluster_files import local_cluster
 from braid.runtime.settings import MEMORY, current_settings
-from infra import cluster as local
-from infra.cluster_files import local_cluster
 
 cluster = typer.Typer(
     no_args_is_help=True,

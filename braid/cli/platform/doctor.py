@@ -32,7 +32,7 @@ def doctor(json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from infra.doctor import examine
+    from braid.infra.doctor import examine
 
     checks = examine(current_settings())
     healthy = all(check.ok for check in checks)
