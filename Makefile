@@ -28,8 +28,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/class_archi
 	@$(UV) pip install --compile-bytecode --require-hashes --requirement requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q braid batch_layer speed_layer serving_layer infra examples
-	@$(BIN)/python -m infra.jars
-	@$(BIN)/python -m infra.class_archive
+	@$(BIN)/python -m braid.infra.jars
+	@$(BIN)/python -m braid.infra.class_archive
 	@touch $@
 
 demo: setup ## run the platform on this machine and check its numbers
@@ -58,7 +58,7 @@ soak: setup s3 chromium servers ## run the long tests: whole engines started and
 	@$(BIN)/python -m pytest -m soak
 
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
-	@$(BIN)/python -m infra.jars s3 s3proxy
+	@$(BIN)/python -m braid.infra.jars s3 s3proxy
 
 docs: setup ## build the documentation's site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.infra.preflight import java_command
 from braid.runtime.installation import class_archive, jars
 from braid.runtime.settings import current_settings
 from braid.runtime.spark import spark_session
-from infra.preflight import java_command
 
 LONGEST = 300
 
@@ -40,7 +40,7 @@ def make() -> str | None:
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         draft = Path(folder) / archive.name
         options = os.environ | {"JAVA_TOOL_OPTIONS": f"-XX:ArchiveClassesAtExit={draft} -Xlog:cds*=off"}
-        command = [sys.executable, "-m", "infra.class_archive", "run", folder]
+        command = [sys.executable, "-m", "braid.infra.class_archive", "run", folder]
         try:
             done = subprocess.run(
                 command, env=options, cwd=folder, capture_output=True, text=True, timeout=LONGEST, check=False

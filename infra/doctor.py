@@ -8,16 +8,16 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from braid.errors import BraidError
+from braid.infra import brokers
+from braid.infra.brokers import embedded_cluster
+from braid.infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
+from braid.infra.preflight import Requirement, check_disk, check_java, check_python
+from braid.infra.services.service import port_is_taken
 from braid.runtime import documents, spark_cluster
 from braid.runtime.installation import OWN_JAR, jars_dir, optional_dir
 from braid.runtime.kafka import client
 from braid.runtime.object_store import is_s3
 from braid.runtime.settings import Settings
-from infra import brokers
-from infra.brokers import embedded_cluster
-from infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
-from infra.preflight import Requirement, check_disk, check_java, check_python
-from infra.services.service import port_is_taken
 
 RUNNING_GIB = 1
 KAFKA_TIMEOUT_MS = 3_000
@@ -56,13 +56,16 @@ def check_jars(folder: Path | None = None) -> Requirement:
     detail = f"{len(list(folder.glob('*/*.jar')))} jars in {folder}"
     if not are_fetched(folder):
         return Requirement(
-            "jars", False, detail, f"Run `{sys.executable} -m infra.jars`: it fetches what is missing."
+            "jars", False, detail, f"Run `{sys.executable} -m braid.infra.jars`: it fetches what is missing."
         )
     own = folder / "spark" / OWN_JAR
     if not are_compiled(folder):
         found = f"{own} is older than its source" if own.is_file() else f"{own} is missing"
         return Requirement(
-            "jars", False, found, f"Run `{sys.executable} -m infra.jars`: it compiles Braid's own classes."
+            "jars",
+            False,
+            found,
+            f"Run `{sys.executable} -m braid.infra.jars`: it compiles Braid's own classes.",
         )
     return Requirement("jars", True, detail)
 

@@ -13,8 +13,8 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from braid.infra.preflight import java_command
 from braid.runtime.installation import OWN_JAR, jars, jars_dir, optional_dir
-from infra.preflight import java_command
 
 DELTA_VERSION = "4.0.0"
 SPARK_VERSION = "4.0.0"
@@ -50,7 +50,7 @@ PACKAGES: Sets = {
     ),
 }
 
-# Fetched only by those who ask for them: `python -m infra.jars s3`.
+# Fetched only by those who ask for them: `python -m braid.infra.jars s3`.
 OPTIONAL: Sets = {
     # In parts: the bundle of AWS's whole SDK that Hadoop names as its dependency is half a gigabyte.
     "s3": (

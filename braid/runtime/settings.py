@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         "./.braid", min_length=1, description="where all data lives: a folder, or s3a://BUCKET/..."
     )
     definitions: str = Field(
-        "examples.weblog",
+        "braid.examples.weblog",
         min_length=1,
         description="module name, or path of a .py file, with sources and views",
     )

@@ -8,8 +8,8 @@ import pytest
 
 from braid.cli.platform import services as commands
 from braid.errors import BraidError, CheckFailed
-from infra.airflow import service as local
-from infra.airflow.files import DAGS, LocalAirflow, prepare
+from braid.infra.airflow import service as local
+from braid.infra.airflow.files import DAGS, LocalAirflow, prepare
 
 
 @pytest.fixture

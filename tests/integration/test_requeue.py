@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from braid.infra.broker import Broker
 from braid.log.rejected import describe
 from braid.log.table import Log
-from infra.broker import Broker
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, rows, run

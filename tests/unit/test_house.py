@@ -109,6 +109,27 @@ def test_the_check_of_tests_can_fail(text: str) -> None:
     assert named_tests(text.format("test" + "_docs")) != []
 
 
+def by_a_general_name(text: str) -> list[str]:
+    """Imports of what is installed below a name of ours by the name of its folder, which only a checkout has."""
+    names = ("infra", "examples", "dags")
+    nodes = list(ast.walk(ast.parse(text)))
+    found = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    found += [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
+    return [name for name in found if name.partition(".")[0] in names]
+
+
+@pytest.mark.parametrize("file", [*MODULES, *TESTS], ids=name_of)
+def test_what_is_installed_below_our_name_is_imported_by_it(file: Path) -> None:
+    assert by_a_general_name(file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["import infra", "from infra.jars import fetch", "import examples.words as w"]
+)
+def test_the_check_of_general_names_can_fail(text: str) -> None:
+    assert by_a_general_name(text) != []
+
+
 @pytest.mark.parametrize("arguments", [("views",), ("--help",)], ids=" ".join)
 def test_a_quick_command_imports_nothing_heavy(arguments: tuple[str, ...], tmp_path: Path) -> None:
     program = f"import sys\nfrom braid.cli import run\ntry:\n    run({list(arguments)})\nexcept SystemExit as end:\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from braid.infra import jars
+from braid.infra.doctor import check_jars, check_writable
+from braid.infra.preflight import check_compiler
 from braid.runtime.installation import jars_dir
-from infra import jars
-from infra.doctor import check_jars, check_writable
-from infra.preflight import check_compiler
 
 
 def java(folder: Path, code: int, says: str = "") -> dict[str, str]:
@@ -50,7 +50,7 @@ def test_braids_own_classes_are_compiled_anew_when_they_are_missing_damaged_or_o
     stale = check_jars(fetched)
     assert not stale.ok
     assert "older than its source" in stale.detail
-    assert "-m infra.jars" in stale.fix
+    assert "-m braid.infra.jars" in stale.fix
 
 
 def test_a_java_without_a_compiler_is_told_apart_and_leaves_no_jar(

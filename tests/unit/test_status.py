@@ -19,6 +19,7 @@ import typer
 from braid.cli.output import print_error
 from braid.cli.platform import up
 from braid.errors import BraidError, CheckFailed
+from braid.infra.services.health import health_server
 from braid.runtime.metrics import prometheus
 from braid.runtime.settings import Settings
 from braid.runtime.status import (
@@ -35,7 +36,6 @@ from braid.runtime.status import (
     under_supervision,
     write,
 )
-from infra.services.health import health_server
 from tests.conftest import Answer, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)\{((?:[a-z]+=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\} (\S+)")

@@ -9,12 +9,12 @@ import typer
 
 from braid.cli.output import Json, console, failed, print_json, print_service, print_table, say
 from braid.errors import BraidError
+from braid.infra import brokers
+from braid.infra import cluster as spark_cluster
+from braid.infra.airflow import service as local_service
+from braid.infra.airflow.files import DAGS, USER, local_airflow
+from braid.infra.cluster_files import local_cluster
 from braid.runtime.settings import MEMORY, current_settings
-from infra import brokers
-from infra import cluster as spark_cluster
-from infra.airflow import service as local_service
-from infra.airflow.files import DAGS, USER, local_airflow
-from infra.cluster_files import local_cluster
 
 cluster = typer.Typer(
     no_args_is_help=True,

@@ -33,7 +33,7 @@ from braid.runtime.status import (
 )
 
 if TYPE_CHECKING:
-    from infra.services.children import Startable
+    from braid.infra.services.children import Startable
 
 PACKAGES = (
     "pyspark",
@@ -55,7 +55,7 @@ def doctor(json: Json = False) -> None:
     """
     from rich.table import Table
 
-    from infra.doctor import examine
+    from braid.infra.doctor import examine
 
     checks = examine(current_settings())
     healthy = all(check.ok for check in checks)
@@ -89,8 +89,8 @@ def up() -> None:
 
     Example: `braid up`, and `braid status` in another terminal
     """
-    from infra.services.health import health_server
-    from infra.services.supervisor import supervise
+    from braid.infra.services.health import health_server
+    from braid.infra.services.supervisor import supervise
 
     settings = current_settings()
     children = _children(settings, load_definitions(settings.definitions))
@@ -108,8 +108,8 @@ def up() -> None:
 
 def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
     """What runs, in the order of starting; a further process of the platform is a further line."""
-    from infra.brokers import embedded_cluster
-    from infra.services.children import BrokerChild, Child
+    from braid.infra.brokers import embedded_cluster
+    from braid.infra.services.children import BrokerChild, Child
 
     children: list[Startable] = []
     if settings.uses_embedded_broker and any(source.kafka_topic for source in definitions.sources.values()):
