@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from braid.log.database import opened
-from braid.log.rejected import sent
+from braid.log.database import opened, sent
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
 from braid.tables.in_database import version_of

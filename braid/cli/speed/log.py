@@ -99,9 +99,9 @@ def show(
     examples: Annotated[int, typer.Option(min=0, max=100, help="How many records of each reason.")] = 3,
 ) -> None:
     """Count the rejected records by reason, with examples."""
-    from braid.log.rejected import describe
+    from braid.log.database import describe_rejected
 
-    reasons = describe(log_of(name), examples=examples)
+    reasons = describe_rejected(log_of(name), examples=examples)
     if json:
         print_json(reasons)
         return
