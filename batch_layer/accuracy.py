@@ -10,7 +10,7 @@ from batch_layer.days import Accuracy
 from braid.define.view import View
 from braid.merge.spark import served_states
 from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
-from braid.runtime.frames import on_days
+from braid.states.spark_calendar import on_days
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables
 

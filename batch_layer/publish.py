@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from batch_layer.cuts import replay_cut
 from braid.cut import effective
 from braid.define.view import View
-from braid.runtime.frames import days_and_moments, on_days
+from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.together import refuse_lost_base

@@ -17,11 +17,11 @@ from braid.log.contents import read_commits
 from braid.log.events import view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.states import EVENTS
 from braid.states.finality import late_before, watermark
 from braid.states.spark import preparation
+from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction, transaction

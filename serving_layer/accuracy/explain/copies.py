@@ -15,8 +15,7 @@ from braid.log.contents import read
 from braid.log.events import PLACE, TableOf, view_events
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
-from braid.runtime.frames import on_days, timestamp
-from braid.states.spark_calendar import pane_start
+from braid.states.spark_calendar import on_days, pane_start, timestamp
 from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
 from serving_layer.accuracy.report.values import BEYOND, COPIES, REQUEUED, WITHIN

@@ -14,8 +14,8 @@ from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
-from braid.runtime.frames import timestamp
 from braid.states import EVENTS
+from braid.states.spark_calendar import timestamp
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.comparable_days import ComparedDays
