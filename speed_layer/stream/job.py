@@ -13,7 +13,7 @@ from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
-from braid.states.finality import watermark
+from braid.states.calendar import watermark
 from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version

@@ -19,7 +19,7 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.states import EVENTS
-from braid.states.finality import late_before, watermark
+from braid.states.calendar import late_before, watermark
 from braid.states.spark import preparation
 from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
