@@ -11,7 +11,7 @@ from braid.cut import effective
 from braid.define.fingerprint import used_lookups
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.runtime.settings import Settings
 from braid.tables.view_tables import ViewTables
 

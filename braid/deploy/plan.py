@@ -11,7 +11,7 @@ from braid.define.lookup import Lookup
 from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import Window
-from braid.deploy.store import Deployment, Version
+from braid.deploy.versions import Deployment, Version
 
 Kind = Literal[
     "new", "unchanged", "results changed", "presentation changed", "removed", "in progress", "rolled back"

@@ -12,43 +12,12 @@ from typing import Any
 from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint
 from braid.define.view import View
-from braid.deploy.versions import (
-    Deployment,
-    HistoryEntry,
-    Phase,
-    Version,
-    deployed,
-    presented,
-    promoted,
-    removed,
-    replayed,
-    retired,
-    rolled_back,
-)
+from braid.deploy.versions import Deployment, HistoryEntry, Version, deployed
 from braid.errors import BraidError
 from braid.runtime import documents
 from braid.runtime.lock import locked
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-
-__all__ = [
-    "Deployment",
-    "Draft",
-    "HistoryEntry",
-    "Phase",
-    "Version",
-    "changing",
-    "deploy_first",
-    "deployed",
-    "deployments",
-    "load",
-    "presented",
-    "promoted",
-    "removed",
-    "replayed",
-    "retired",
-    "rolled_back",
-]
 
 PATIENCE = 10.0
 logger = Logger("deployment")

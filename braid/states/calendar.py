@@ -1,4 +1,4 @@
-"""Where panes and windows begin and end in a source's time zone, on days of 23, 24 and 25 hours.
+"""Where panes and windows begin and end in a source's time zone, on days of 23 to 25 hours, and when they are final.
 
 Lengths of several whole hours are wall-clock time: a pane of a day is the local day, however long. Days are counted
 from Monday 1969-12-29. Other lengths are elapsed time, aligned to the local clock: the repeated hour of an autumn day

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from braid.define.loading import load_definitions
 from braid.define.windows import Window
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings

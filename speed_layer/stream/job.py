@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from braid.cut import last_closed
 from braid.define.view import View
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.log import contents as logs
 from braid.log.table import Log

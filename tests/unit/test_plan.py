@@ -24,16 +24,8 @@ from braid.deploy.plan import (
     differences,
     plan,
 )
-from braid.deploy.store import (
-    Deployment,
-    changing,
-    deployed,
-    promoted,
-    removed,
-    replayed,
-    retired,
-    rolled_back,
-)
+from braid.deploy.store import changing
+from braid.deploy.versions import Deployment, deployed, promoted, removed, replayed, retired, rolled_back
 from braid.errors import BraidError, CheckFailed
 from braid.log.contents import create
 from braid.log.table import Log
