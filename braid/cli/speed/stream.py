@@ -13,7 +13,7 @@ from braid.cli.options import Once, SourceNames, ViewNames, progress, sources_of
 from braid.cli.output import Json, console, print_json, print_values
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
-from braid.deploy.pauses import Pausable, set_pause
+from braid.deploy.store import Pausable, set_pause
 from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
