@@ -8,9 +8,8 @@ from pyspark.sql import SparkSession
 
 from batch_layer.plan import ALL, Days, plan
 from batch_layer.tasks import view_days
-from braid.compare import with_truth
 from braid.define.view import View
-from braid.parity import Parity
+from braid.parity import Parity, with_truth
 from braid.runtime.settings import Settings
 
 
