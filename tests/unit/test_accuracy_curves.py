@@ -13,6 +13,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, all_time, count, session, sliding, tumbling
+from braid.define.durations import length, percent, rounded_up
 from braid.define.windows import Fixed, Session, Window
 from braid.states.calendar import local_day, windows_of
 from braid.tables.commits import Commit, Position, TailCommit
@@ -27,7 +28,6 @@ from serving_layer.accuracy.lateness.event_times import (
 )
 from serving_layer.accuracy.lateness.reading import served_when
 from serving_layer.accuracy.lateness.what_if import what_if
-from serving_layer.accuracy.report.words import length, percent, rounded_up
 
 SOURCE = Source(
     name="requests", kafka_topic="requests", schema="id string, time timestamp, host string, revised timestamp",

@@ -8,12 +8,12 @@ import typer
 
 from braid.cli.options import Cut, Day, First, Last, asked_days, lambda_views, moment, require_writable, short
 from braid.cli.output import Json, console, failed, print_json, print_table
+from braid.define.durations import percent
 from braid.define.loading import load_definitions
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
-from serving_layer.accuracy.report.words import percent
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days

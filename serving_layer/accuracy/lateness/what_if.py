@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from braid.define.durations import format_duration
+from braid.define.durations import format_duration, percent, rounded_up
 from serving_layer.accuracy.lateness.event_times import EventTimes
-from serving_layer.accuracy.report.words import percent, rounded_up
 
 USUAL = timedelta(minutes=10)
 KEPT = 0.999

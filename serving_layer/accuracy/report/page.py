@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from braid.define.durations import brief, length, percent
 from serving_layer.accuracy.lateness.curves import Completeness, Lateness
 from serving_layer.accuracy.lateness.what_if import Losses
 from serving_layer.accuracy.report.values import (
@@ -20,7 +21,6 @@ from serving_layer.accuracy.report.values import (
     headline,
     streamed,
 )
-from serving_layer.accuracy.report.words import brief, length, percent
 
 CLOCKS = {
     "arrival": "The clock is the records' arrival.",
