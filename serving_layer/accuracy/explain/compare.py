@@ -17,15 +17,20 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import EVENTS_SHOWN, VERDICT, VERDICTS, why_not_comparable
 from braid.runtime.settings import Settings
-from serving_layer.accuracy.explain.comparable_days import ComparedDays, days_to_compare, pinned_table
-from serving_layer.accuracy.explain.copies import copies, counted_copies, rows_of
+from serving_layer.accuracy.explain.compared_rows import (
+    ComparedDays,
+    copies,
+    counted_copies,
+    days_to_compare,
+    pinned_table,
+    rows_of,
+)
 from serving_layer.accuracy.explain.counterexample import smallest
 from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column, exact_values, judge
 from serving_layer.accuracy.explain.variants import Computing, served, streamed_alone
-from serving_layer.accuracy.lateness.curves import completeness, lateness
+from serving_layer.accuracy.lateness.curves import Losses, completeness, lateness, what_if
 from serving_layer.accuracy.lateness.event_times import event_times
 from serving_layer.accuracy.lateness.reading import log_counts, narrow_rows, pinned_log, served_when
-from serving_layer.accuracy.lateness.what_if import Losses, what_if
 from serving_layer.accuracy.report.values import (
     COPIES,
     UNEXPLAINED,

@@ -18,8 +18,7 @@ from braid.states import EVENTS
 from braid.states.spark_calendar import timestamp
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays
-from serving_layer.accuracy.explain.copies import in_groups, placed_events
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, in_groups, placed_events
 from serving_layer.accuracy.explain.judge import CAUSES, Judged
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 

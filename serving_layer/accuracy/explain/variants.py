@@ -25,8 +25,7 @@ from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays, pinned_table
-from serving_layer.accuracy.explain.copies import Copies
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, Copies, pinned_table
 
 STRETCH = "_stretch"
 

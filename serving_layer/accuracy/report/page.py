@@ -8,8 +8,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from braid.define.durations import brief, length, percent
-from serving_layer.accuracy.lateness.curves import Completeness, Lateness
-from serving_layer.accuracy.lateness.what_if import Losses
+from serving_layer.accuracy.lateness.curves import Completeness, Lateness, Losses
 from serving_layer.accuracy.report.values import (
     HARMLESS,
     MEANINGS,
