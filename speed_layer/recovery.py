@@ -20,8 +20,7 @@ from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_com
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest import folders
-from speed_layer.ingest.origin import folder_of
-from speed_layer.ingest.topics import require_topic
+from speed_layer.ingest.origin import folder_of, require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.driver_lock import only_driver, only_undriven
 
