@@ -21,7 +21,7 @@ from braid.runtime.settings import Settings
 from braid.states import EVENTS
 from braid.tables import delta_rs
 from braid.tables.commits import TailCommit, described
-from braid.tables.together import is_base_lost
+from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables, bounds
 
 EXAMPLES = 5

@@ -47,12 +47,6 @@ def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: date
         table.execute()
 
 
-def replay_cut(tables: ViewTables) -> datetime | None:
-    """What was fixed when the tail was created."""
-    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
-    return datetime.fromisoformat(cut) if cut else None
-
-
 def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
     """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
     covered = delta_rs.throughs(tables.base)

@@ -17,7 +17,7 @@ from braid.tables.delta_rs import (
     require_table,
     table_id,
 )
-from braid.tables.together import base_lost, belongs
+from braid.tables.tail_and_base import base_lost, belongs
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
 from serving_layer.answer.scope import (

@@ -17,7 +17,7 @@ from braid.states.calendar import watermark
 from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.together import refuse_lost_base
+from braid.tables.tail_and_base import refuse_lost_base
 from braid.tables.view_tables import ViewTables
 from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint

@@ -1,11 +1,16 @@
-"""Whether a base belongs to a tail: rows leave a tail for a version of its base, and are in no other table."""
+"""What the tables of a version say of each other: whether its base belongs to its tail, and the cut of its replay.
+
+Rows leave a tail for a version of its base, and are in no other table.
+"""
+
+from datetime import datetime
 
 from braid import writing
 from braid.errors import BraidError
 from braid.tables import delta_rs
 from braid.tables.commits import TailCommit, newest_tail_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.view_tables import ViewTables
+from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 
 def belongs(mark: TailCommit | None, base: str | None, newest: int | None) -> bool:
@@ -33,3 +38,9 @@ def base_lost(tables: ViewTables) -> BraidError:
         "what the tail has left to it, and every number would be too low. Restore both as they were at one moment, or "
         f"build a new version from the log: `braid kappa replay {tables.view}`."
     )
+
+
+def replay_cut(tables: ViewTables) -> datetime | None:
+    """The cut under which a stream has stored its history, fixed when its tail was created; None without a replay."""
+    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
+    return datetime.fromisoformat(cut) if cut else None
