@@ -172,7 +172,7 @@ def _plan_move(spark: SparkSession, log: Log, last: Commit | None) -> Recovery |
     )
 
 
-def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
+def plan_view(view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
     """Refuses a tail that ends within a commit of the log: no query can be told to begin there."""
     last = newest_tail_commit(tables.tail)
     if last is None and (delta_rs.has_rows(tables.tail) or delta_rs.throughs(tables.base)):

@@ -29,7 +29,7 @@ class Cost:
     days: int = 0
 
 
-CostOf = Callable[[View, Step], Cost]
+CostOf = Callable[[View], Cost]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _planned(view: View, deployment: Deployment, cost: CostOf) -> PlannedChange:
         old=active.fingerprint if active else None,
         new=fingerprint(view),
         differences=_explained(view, active) if active else (),
-        cost=cost(view, decision.step) if reads else Cost(),
+        cost=cost(view) if reads else Cost(),
     )
 
 

@@ -172,7 +172,7 @@ def totals(judged: Judged) -> tuple[dict[str, Any], dict[date, dict[str, Any]]]:
 
 
 def errors_of(judged: Judged, view: View, counted: Mapping[str, Any]) -> tuple[Errors, ...]:
-    return tuple(_errors(judged, view, counted, name) for name in judged.values)
+    return tuple(_errors(view, counted, name) for name in judged.values)
 
 
 def days_of(
@@ -233,7 +233,7 @@ def _counted(judged: Judged) -> list[Column]:
     return columns
 
 
-def _errors(judged: Judged, view: View, counted: Mapping[str, Any], name: str) -> Errors:
+def _errors(view: View, counted: Mapping[str, Any], name: str) -> Errors:
     groups = sum(counted[verdict] for verdict in VERDICTS)
     one_sided = counted["missing"] + counted["extra"]
     right = counted[f"right_{name}"]
