@@ -44,3 +44,14 @@ def replay_cut(tables: ViewTables) -> datetime | None:
     """The cut under which a stream has stored its history, fixed when its tail was created; None without a replay."""
     cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
     return datetime.fromisoformat(cut) if cut else None
+
+
+def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
+    """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
+    covered = delta_rs.throughs(tables.base)
+    if not writing.may_begin(covered.values(), replay_cut):
+        raise BraidError(
+            f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
+            f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
+            f"or build a new version from the log: `braid kappa replay {tables.view}`."
+        )

@@ -25,8 +25,7 @@ from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction, transaction
-from braid.tables.spark_tables import refuse_second_tail
-from braid.tables.tail_and_base import replay_cut
+from braid.tables.tail_and_base import refuse_second_tail, replay_cut
 from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
 from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter

@@ -26,7 +26,7 @@ from serving_layer.accuracy.explain.compared_rows import (
     rows_of,
 )
 from serving_layer.accuracy.explain.counterexample import smallest
-from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column, exact_values, judge
+from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column, exact_values, judge, shown_name
 from serving_layer.accuracy.explain.variants import Computing, served, streamed_alone
 from serving_layer.accuracy.lateness.curves import Losses, completeness, lateness, what_if
 from serving_layer.accuracy.lateness.event_times import event_times
@@ -43,7 +43,6 @@ from serving_layer.accuracy.report.values import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
-EVENTS_NAME = "events"
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ def days_of(
     found = []
     for day, cut in sorted(cuts.items()):
         counted = by_day.get(day, {})
-        largest = {_shown(name): counted.get(f"max_relative_{name}") or 0.0 for name in judged.numbers}
+        largest = {shown_name(name): counted.get(f"max_relative_{name}") or 0.0 for name in judged.numbers}
         exceeded = tuple(name for name, most in allowed.items() if largest.get(name, 0.0) > most)
         groups = sum(counted.get(verdict, 0) for verdict in VERDICTS)
         found.append(DayErrors(day, cut, groups, counted.get("equal", 0), largest, exceeded))
@@ -240,12 +239,8 @@ def _errors(view: View, counted: Mapping[str, Any], name: str) -> Errors:
     quantiles = counted.get(f"quantiles_{name}") or (None,) * len(QUANTILES)
     bound = view.measures[name].bound() if name in view.measures else "exact"
     return Errors(
-        _shown(name), bound, groups, right, groups - right - one_sided, counted["missing"], counted["extra"],
+        shown_name(name), bound, groups, right, groups - right - one_sided, counted["missing"], counted["extra"],
         counted.get(f"max_absolute_{name}"), counted.get(f"mean_absolute_{name}"),
         counted.get(f"max_relative_{name}"), counted.get(f"mean_relative_{name}"), counted.get(f"smape_{name}"),
         *quantiles,
     )  # fmt: skip
-
-
-def _shown(name: str) -> str:
-    return EVENTS_NAME if name == EVENTS_SHOWN else name

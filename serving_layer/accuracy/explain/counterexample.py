@@ -19,7 +19,7 @@ from braid.states.spark_calendar import timestamp
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
 from serving_layer.accuracy.explain.compared_rows import ComparedDays, in_groups, placed_events
-from serving_layer.accuracy.explain.judge import CAUSES, Judged
+from serving_layer.accuracy.explain.judge import CAUSES, Judged, shown_name
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 
 MOST_EVENTS = 50
@@ -114,7 +114,7 @@ def _same_keys(view: View, group: Row) -> list[Column]:
 def _numbers(side: Row | None) -> Mapping[str, Any] | None:
     if side is None:
         return None
-    return {("events" if name == EVENTS_SHOWN else name): value for name, value in side.asDict().items()}
+    return {shown_name(name): value for name, value in side.asDict().items()}
 
 
 def _named(view: View, group: Row) -> dict[str, Any]:

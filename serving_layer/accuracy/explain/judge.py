@@ -73,6 +73,11 @@ def error_column(number: str, kind: str) -> str:
     return f"_{kind}_{number}"
 
 
+def shown_name(number: str) -> str:
+    """What people read: how many events a group has is a number too, with a name that is nobody else's."""
+    return "events" if number == EVENTS_SHOWN else number
+
+
 def judge(
     served_view: View, right_view: View, variants: Variants, exact: DataFrame | None, copies: DataFrame | None
 ) -> Judged:
