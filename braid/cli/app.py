@@ -10,6 +10,7 @@ from braid.runtime.settings import current_settings
 
 COMMANDS = (
     "demo.command",
+    "platform.setup",
     "platform.doctor",
     "platform.broker",
     "platform.cluster",

@@ -16,7 +16,6 @@ from serving_layer.sinks.columns import columns_of_numbers
 from serving_layer.sinks.controls import place_of
 from serving_layer.sinks.folder import Folder
 from serving_layer.sinks.kafka_topic import KafkaTopic
-from serving_layer.sinks.postgres import PostgresTable
 
 
 class SinkProblem(NamedTuple):
@@ -45,6 +44,8 @@ def problems(settings: Settings, views: Iterable[View]) -> Iterator[SinkProblem]
 
 def _problem(settings: Settings, view: View, sink: Sink) -> str | None:
     if isinstance(sink, PostgresSink):
+        from serving_layer.sinks.postgres import PostgresTable
+
         return PostgresTable(sink, view.name).problem(view, served_schema(settings, view.name))
     place = place_of(settings, view.name, sink.name)
     return (

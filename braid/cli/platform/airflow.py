@@ -10,6 +10,7 @@ import typer
 from braid.cli.output import Json, print_json, print_service, say
 from braid.infra.airflow import service as local
 from braid.infra.airflow.files import DAGS, USER, local_airflow
+from braid.runtime.installation import require
 from braid.runtime.settings import current_settings
 
 airflow = typer.Typer(
@@ -47,6 +48,7 @@ def up(
 
     Example: `braid airflow up --port 8081`
     """
+    require("airflow")
     settings = current_settings()
     settings.make_home()
     here = local_airflow(settings)

@@ -1,6 +1,7 @@
 """`braid doctor` and `braid version`: is this machine ready, and what is installed."""
 
 import platform
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 
 import typer
@@ -48,10 +49,17 @@ def doctor(json: Json = False) -> None:
         raise typer.Exit(2)
 
 
+def _installed(package: str) -> str:
+    try:
+        return installed_version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def version(json: Json = False) -> None:
     """Print the versions of Braid and of what it runs on."""
     versions = {"braid": braid_version(), "python": platform.python_version()}
-    versions |= {name: installed_version(name) for name in PACKAGES}
+    versions |= {name: _installed(name) for name in PACKAGES}
     if json:
         print_json(versions)
     else:

@@ -13,6 +13,7 @@ from braid.cli.output import Json, failed, print_json, print_table, say
 from braid.cli.platform.watch import watching
 from braid.define.loading import Definitions, load_definitions
 from braid.errors import BraidError
+from braid.runtime.installation import jars, require
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
@@ -52,6 +53,8 @@ def up() -> None:
     from braid.infra.services.supervisor import supervise
 
     settings = current_settings()
+    require("pyspark", "fastapi")
+    jars("spark")
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
     settings.make_home()
