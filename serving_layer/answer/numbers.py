@@ -50,6 +50,11 @@ def numbers(snapshot: Snapshot, grain: str | None = None, keys: tuple[str, ...] 
     return found.append_column(STATUS, statuses(found, final_until(view, snapshot.mark)))
 
 
+def columns_of_numbers(snapshot: Snapshot) -> pa.Schema:
+    """The columns of `numbers` that are the view's own: keys, window, measures."""
+    return pa.schema([field for field in numbers(snapshot).schema if field.name not in (*KNOWN, STATUS)])
+
+
 def totals(
     snapshot: Snapshot, start: datetime | None, end: datetime | None, keys: tuple[str, ...]
 ) -> pa.Table:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from braid import Lookup, Source, View, count, quantile, session, sliding, sum_, tumbling
 from braid.cli.output import console
-from braid.cli.speed.plan import log_cost, register
+from braid.cli.speed.plan import log_cost
+from braid.cli.speed.plan import plan as plan_command
 from braid.define.fingerprint import fingerprint
 from braid.define.loading import Definitions, collect, load_definitions
 from braid.deploy.plan import (
@@ -279,7 +280,7 @@ def run(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     define(tmp_path, 400)
     app = typer.Typer()
     app.callback()(lambda: None)
-    register(app)
+    app.command("plan")(plan_command)
     return lambda *arguments: CliRunner().invoke(app, ["plan", *arguments])
 
 

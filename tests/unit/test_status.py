@@ -280,7 +280,8 @@ def test_everything_known_is_json(engine: ProcessStatus) -> None:
 def status(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
     """`braid status`, through the command alone."""
     app = typer.Typer()
-    up.register(app)
+    app.command()(up.up)
+    app.command()(up.status)
 
     def run(*arguments: str) -> Answer:
         with patch("sys.argv", ["braid", "status", *arguments]):

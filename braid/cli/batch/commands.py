@@ -35,11 +35,6 @@ batch = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    for_airflow.register(batch)
-    app.add_typer(batch, name="batch")
-
-
 @batch.command()
 def plan(
     view: Views = None,
@@ -214,3 +209,7 @@ def _spark(settings: Settings) -> Any:
     from braid.runtime.spark import spark_session
 
     return spark_session(settings, "braid batch")
+
+
+# Behind the others in the help: people hardly need them.
+for_airflow.add_to(batch)

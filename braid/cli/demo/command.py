@@ -13,10 +13,6 @@ from braid.runtime.installation import jars, require
 EVENTS = 20_000
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
 def demo(
     name: Annotated[
         str | None, typer.Argument(help="An example to play instead: one of the gallery in docs/examples.")

@@ -16,10 +16,6 @@ SETS = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(setup)
-
-
 def setup(sets: SETS = None) -> None:
     """Fetch the jars of Spark, Delta and the embedded broker into this environment, once; then all works offline.
 

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 BATCH, ACTIVE = "batch", "active"
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(compare)
-
-
 def compare(
     view: Annotated[str | None, typer.Argument(help="The view; all lambda views when none is given.")] = None,
     against: Annotated[

@@ -29,10 +29,6 @@ kappa = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.add_typer(kappa, name="kappa")
-
-
 @kappa.command()
 def replay(
     name: ViewName,

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from speed_layer.stream.replay import Watch
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(plan)
-    app.command()(apply)
-
-
 def plan(
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 when there is something to do, for CI.")
