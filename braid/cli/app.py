@@ -11,6 +11,7 @@ from braid.runtime.settings import current_settings
 # Where each command and each group of commands is, in the order in which help lists them.
 COMMANDS = {
     "demo": "demo.command",
+    "setup": "platform.setup",
     "doctor": "platform.up",
     "version": "platform.up",
     "check": "definitions",

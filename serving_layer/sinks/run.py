@@ -26,7 +26,6 @@ from serving_layer.sinks.delivering import Delivering
 from serving_layer.sinks.folder import Folder
 from serving_layer.sinks.kafka_topic import KafkaTopic
 from serving_layer.sinks.outgoing import Target
-from serving_layer.sinks.postgres import PostgresTable
 
 PAUSE = 0.05
 # How often a person's word and the status are looked after, and a view that cannot be followed yet.
@@ -37,6 +36,8 @@ log = Logger("sinks")
 
 def target_of(settings: Settings, view: str, sink: Sink) -> Target:
     if isinstance(sink, PostgresSink):
+        from serving_layer.sinks.postgres import PostgresTable
+
         return PostgresTable(sink, view)
     if isinstance(sink, KafkaSink):
         return KafkaTopic(sink, settings, place_of(settings, view, sink.name))

@@ -24,6 +24,7 @@ from braid.cli.options import (
 )
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.errors import CheckFailed
+from braid.runtime.installation import require
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def run(
 
     Example: `braid batch run --from 2026-03-01 --to 2026-03-07`
     """
+    require("pyspark", "great_expectations")
     from batch_layer.run import run as compute
     from batch_layer.tasks import Asked
 
