@@ -18,11 +18,11 @@ from pyspark.sql import Column, DataFrame, Observation
 from braid.define.schema import quote
 from braid.define.view import View
 from braid.log.lookups import LookupTables
-from braid.runtime.frames import timestamp
 from braid.states import EVENTS
 from braid.states.arrow import INSTANT
-from braid.states.finality import late_before, watermark
+from braid.states.calendar import late_before, watermark
 from braid.states.spark import preparation
+from braid.states.spark_calendar import timestamp
 from braid.tables.view_tables import LATE, bounds, tail_columns
 from speed_layer.stream.counts import observed
 
