@@ -111,8 +111,8 @@ class Settings(BaseSettings):
     epoch: Duration = Field(timedelta(minutes=1), gt=timedelta(0), description="length of an epoch")
     trigger: Duration | None = Field(
         None,
-        description="time between ingest's micro-batches, '0 seconds' is as fast as possible; unless it is given, as "
-        "many half seconds as there are streams in the same application for each core",
+        description="time between ingest's micro-batches, '0 seconds' is as fast as possible; unless it is given, half "
+        "a second for each ten streams of the same application on a core, and for those that are left",
     )
     batch_records: int = Field(
         200_000,
