@@ -20,7 +20,8 @@ MEASURES = {"hits": count(), "volume": sum_("bytes")}
 # Minutes that divide a day: no two views are the same work.
 WINDOWS = (1, 5, 2, 3, 4, 6, 8, 9, 10, 12, 15, 16, 18, 20, 24)
 KEYS = {"by_page": ("url",), "by_status": ("status",), "by_host": ("host",)}
-MOST_VIEWS = len(WINDOWS) * len(KEYS)
+# How many views there may be.
+NUMBERS = range(1, len(WINDOWS) * len(KEYS) + 1)
 BRAID, MERGE, COMPLETE = "braid", "merge", "complete"
 DESIGNS = {
     BRAID: "Braid: log, then tails",

@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from bench.designs import BRAID, DESIGNS, MERGE, MOST_VIEWS, Case, MicroBatch, application
+from bench.designs import BRAID, DESIGNS, MERGE, NUMBERS, Case, MicroBatch, application
 from bench.shared.common import (
     REQUESTS,
     ResultRow,
@@ -231,9 +231,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=float, default=500, help="milliseconds between probes")
     parser.add_argument("--rate", type=float, default=1000, help="events a second")
     parser.add_argument("--warm-up", type=float, default=60, help="seconds that do not count")
-    parser.add_argument(
-        "--views", type=int, nargs="+", default=[1, 3], choices=range(1, MOST_VIEWS + 1), metavar="N"
-    )
+    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], choices=NUMBERS, metavar="N")
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
     parser.add_argument("--dedup", action="store_true", help="Braid removes duplicates by event id")
 

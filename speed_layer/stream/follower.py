@@ -14,10 +14,11 @@ from datetime import timedelta
 
 from braid.errors import BraidError
 from braid.log.table import Log
-from braid.tables.delta_log import Transaction, newest_version, transaction
+from braid.tables.delta_log import Transaction, transaction
 from braid.writing import reads_next
 from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.live import read_together
+from speed_layer.stream.log_commits import refuse_gap, refuse_loss
 from speed_layer.stream.states import LiveBatch
 from speed_layer.stream.tail import TailWriter
 
@@ -169,9 +170,12 @@ class LogFollower:
             for one in together:
                 one.is_at_end = True
             return False
-        ready = [one for one in together if self._may_read(one, version, commits)]
+        passed: set[tuple[str, str]] = set()
+        ready = [one for one in together if self._may_read(one, version, commits, passed)]
         if not commits or not ready:
             return bool(commits)
+        # A log that moves is not suspected: whether it is the same one is seen by its commits.
+        self._suspected = began
         rows = sum(commit.rows or 0 for commit in commits)
         for one, read in zip(ready, self.read([one.writer for one in ready], commits), strict=True):
             try:
@@ -185,9 +189,17 @@ class LogFollower:
                 one.took(rows, self.clock() - began)
         return True
 
-    def _may_read(self, one: Companion, version: int, commits: Sequence[Transaction]) -> bool:
+    def _may_read(
+        self, one: Companion, version: int, commits: Sequence[Transaction], passed: set[tuple[str, str]]
+    ) -> bool:
+        """Looked at once for all who have read the same of the same log."""
+        last = one.writer.last
+        assert last is not None
+        if (last.log, last.read) in passed:
+            return True
         try:
             self._refuse(one.writer, version, commits)
+            passed.add((last.log, last.read))
         except Exception as failure:
             self._dismiss([one], failure)
             return False
@@ -216,33 +228,11 @@ class LogFollower:
         """Refuses what a view must not read; another log has other commits under the numbers of this one."""
         assert writer.last is not None
         for commit in commits:
-            refuse_loss(writer, commit)
+            refuse_loss(self.log.table, writer.view.name, commit)
         if not commits:
             refuse_other_log(writer.log, writer.view, writer.last)
-            refuse_gap(writer, version)
+            refuse_gap(self.log.table, writer.view.name, version)
             return
         before = transaction(self.log.table, version - 1) if writer.last.read else None
         if before is None or before.mark != writer.last.read:
             refuse_other_log(writer.log, writer.view, writer.last)
-
-
-def refuse_loss(writer: TailWriter, commit: Transaction) -> None:
-    if commit.takes_rows:
-        raise BraidError(
-            f"commit {commit.version} of the log {writer.log.table} takes rows away, and nobody may: the numbers of "
-            f"view {writer.view.name!r} still have them. `braid kappa replay {writer.view.name}` builds the view anew "
-            "from what is left."
-        )
-
-
-def refuse_gap(writer: TailWriter, version: int) -> None:
-    """Later commits tell one that is gone from one that is still to come."""
-    table, name = writer.log.table, writer.view.name
-    newest = newest_version(table)
-    # Looked at once more: it may have come between the two looks.
-    if newest is not None and newest >= version and transaction(table, version) is None:
-        raise BraidError(
-            f"the stream of view {name!r} stopped too long ago: commit {version} of the log {table} is gone, and later "
-            f"ones are there (up to {newest}). `braid kappa replay {name}` builds the view anew from the log, which "
-            "has every event."
-        )

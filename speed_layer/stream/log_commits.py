@@ -1,10 +1,11 @@
-"""What the commits of a log tell a stream: how many rows they brought, the epoch before them, and how to know them."""
+"""What the commits of a log tell a stream: their rows, the epoch before them, how to know them, what is refused."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from braid.errors import BraidError
 from braid.tables.commits import Commit, Position
-from braid.tables.delta_log import Transaction, transaction
+from braid.tables.delta_log import Transaction, newest_version, transaction
 from speed_layer.jobs.checkpoint import Plan
 from speed_layer.stream.counts import rows_in
 
@@ -57,3 +58,23 @@ def position_of(plan: Plan) -> Position:
     """Where a micro-batch of a query ends."""
     end = plan.ends[0]
     return Position(end["reservoirVersion"], end["index"], end["isStartingVersion"])
+
+
+def refuse_loss(table: str, view: str, commit: Transaction) -> None:
+    if commit.takes_rows:
+        raise BraidError(
+            f"commit {commit.version} of the log {table} takes rows away, and nobody may: the numbers of view {view!r} "
+            f"still have them. `braid kappa replay {view}` builds the view anew from what is left."
+        )
+
+
+def refuse_gap(table: str, view: str, version: int) -> None:
+    """Later commits tell one that is gone from one that is still to come."""
+    newest = newest_version(table)
+    # Looked at once more: it may have come between the two looks.
+    if newest is not None and newest >= version and transaction(table, version) is None:
+        raise BraidError(
+            f"the stream of view {view!r} stopped too long ago: commit {version} of the log {table} is gone, and later "
+            f"ones are there (up to {newest}). `braid kappa replay {view}` builds the view anew from the log, which "
+            "has every event."
+        )
