@@ -218,9 +218,8 @@ def rows_of(results: Sequence[Freshness]) -> list[ResultRow]:
         rows.append(ResultRow(f"{views} views, p95 beside p50", "", f"{spread:.2f}", f"<= {SPREAD:.2f}"))
         rows.append(ResultRow(f"{views} views, processors' time", f"{result.load:.2f} s a second"))
         if views > 1 and 1 in ours:
-            times, wanted = result.at(0.5) / ours[1].at(0.5), OF_ONE.get(views)
-            slope = math.log(result.load / ours[1].load) / math.log(views)
-            asked = f"<= {wanted:.2f}" if wanted else ""
+            times, slope = result.at(0.5) / ours[1].at(0.5), math.log(result.load / ours[1].load, views)
+            asked = f"<= {OF_ONE[views]:.2f}" if views in OF_ONE else ""
             rows.append(ResultRow(f"{views} views beside one, p50", "", f"{times:.2f}", asked))
             rows.append(ResultRow(f"{views} views beside one, slope", "", f"{slope:.2f}", f"<= {SLOPE:.2f}"))
     return rows

@@ -29,7 +29,7 @@ MOST = 2
 
 @dataclass
 class Appending:
-    """A table that is partitioned by one time column, and the newest version of it that is known."""
+    """A table that is partitioned by one column of days or times, and the newest version of it that is known."""
 
     table: str
     schema: pa.Schema
@@ -80,6 +80,11 @@ class Appending:
             meet(other)
             self.version += 1
 
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether the next commit is one at which Spark would make a checkpoint."""
+        return (self.version + 1) % self.checkpoint_every == 0
+
     def opened(self) -> DeltaTable:
         """The table with its files, as it is now."""
         if self._opened is None:
@@ -106,37 +111,37 @@ class Appending:
             table.cleanup_metadata()
             self._checked = table.version()
 
-    def _parts(self, rows: pa.Table) -> list[tuple[datetime, pa.Table]]:
-        """The rows of each partition, as the table has them."""
+    def _parts(self, rows: pa.Table) -> list[tuple[date | None, pa.Table]]:
+        """The rows of each partition, as the table has them; a column that they lack is null."""
         if not len(rows):
             return []
-        typed = rows.select(self.schema.names).cast(self.schema)
-        moments = sorted(pc.unique(typed[self.by]).to_pylist())
-        if len(moments) > 1:
-            parts = [typed.filter(pc.equal(typed[self.by], pa.scalar(moment))) for moment in moments]
-        else:
-            parts = [typed]
-        return [(moment, part.drop_columns(self.by)) for moment, part in zip(moments, parts, strict=True)]
+        known = set(rows.column_names)
+        columns = [
+            rows[one.name] if one.name in known else pa.nulls(len(rows), one.type) for one in self.schema
+        ]
+        typed = pa.table(columns, names=self.schema.names).cast(self.schema)
+        values = pc.unique(typed[self.by])
+        if len(values) == 1:
+            return [(values[0].as_py(), typed.drop_columns(self.by))]
+        return [
+            (value.as_py(), typed.filter(_is(typed[self.by], value)).drop_columns(self.by))
+            for value in values
+        ]
 
-    def _write(self, moment: datetime, rows: pa.Table) -> dict[str, Any]:
+    def _write(self, value: date | None, rows: pa.Table) -> dict[str, Any]:
         """One file, and the action that adds it."""
-        utc = moment.astimezone(UTC)
-        # As Spark names the folder of a time: without the end that is zero, and without colons.
-        folder = f"{self.by}={utc.replace(tzinfo=None).isoformat(' ')}".replace(":", "%3A")
-        path = f"{folder}/part-00000-{uuid.uuid4()}.c000.zstd.parquet"
+        path = f"{self.by}={_folder(value)}/part-00000-{uuid.uuid4()}.c000.zstd.parquet"
         file = documents.local_path(self.table) / path
         file.parent.mkdir(exist_ok=True)
         pq.write_table(rows, file, compression="zstd", store_schema=False, store_decimal_as_integer=True)
-        return {
-            "path": quote(path, safe="/="),
-            "partitionValues": {self.by: f"{utc:%Y-%m-%dT%H:%M:%S.%f}Z"},
-            "size": file.stat().st_size, "modificationTime": _now(), "dataChange": True,
-            "stats": json.dumps(statistics(rows.select(rows.column_names[: self.described]))),
+        return self.file(value, quote(path, safe="/="), file.stat().st_size) | {
+            "modificationTime": _now(), "dataChange": True,
+            "stats": json.dumps(statistics(rows, rows.column_names[: self.described])),
         }  # fmt: skip
 
-    def file(self, moment: datetime, path: str, size: int) -> dict[str, Any]:
-        """A file of the table, as a commit names it."""
-        return {"path": path, "partitionValues": {self.by: _partition_value(moment)}, "size": size}
+    def file(self, value: date | None, path: str, size: int) -> dict[str, Any]:
+        """A file of a partition, as a commit names it."""
+        return {"path": path, "partitionValues": {self.by: _partition_value(value)}, "size": size}
 
     def _info(self, said: str, added: list[dict[str, Any]], mode: str) -> dict[str, Any]:
         rows = sum(json.loads(one["stats"])["numRecords"] for one in added)
@@ -168,17 +173,15 @@ def appending(table: str, by: str) -> Appending | None:
     )  # fmt: skip
 
 
-def statistics(rows: pa.Table) -> dict[str, Any]:
+def statistics(rows: pa.Table, columns: Sequence[str]) -> dict[str, Any]:
     """What Delta keeps of a file so that readers may leave it out: how many rows, and the ranges of columns."""
-    ranges = {
-        name: pc.min_max(rows[name]).as_py() for name in rows.column_names if _is_ranged(rows[name].type)
-    }
+    ranges = {name: pc.min_max(rows[name]).as_py() for name in columns if _is_ranged(rows[name].type)}
     known: Mapping[str, Any] = {name: found for name, found in ranges.items() if found["min"] is not None}
     return {
         "numRecords": len(rows),
         "minValues": {name: _stated(found["min"]) for name, found in known.items()},
         "maxValues": {name: _stated(_up(found["max"])) for name, found in known.items()},
-        "nullCount": {name: rows[name].null_count for name in rows.column_names},
+        "nullCount": {name: rows[name].null_count for name in columns},
     }
 
 
@@ -201,8 +204,22 @@ def _removed(file: Mapping[str, Any]) -> dict[str, Any]:
     return {**file, "deletionTimestamp": _now(), "dataChange": False, "extendedFileMetadata": True}
 
 
-def _partition_value(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+def _partition_value(value: date | None) -> str | None:
+    """A day, or a moment in UTC, as Delta writes it."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return None if value is None else value.isoformat()
+
+
+def _folder(value: date | None) -> str:
+    """The same in a folder's name, as Spark writes it: without colons, and without the zeros of a second."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ").replace(":", "%3A")
+    return "__HIVE_DEFAULT_PARTITION__" if value is None else value.isoformat()
+
+
+def _is(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
+    return pc.equal(column, value) if value.is_valid else pc.is_null(column)
 
 
 def _now() -> int:

@@ -68,6 +68,20 @@ def rows(number: int, minute: int = 0, day: date = date(2026, 3, 1)) -> pa.Table
     )  # fmt: skip
 
 
+def test_days_are_partitions_too_and_a_column_that_is_not_there_is_null(tmp_path: Path) -> None:
+    schema = pa.schema({"n": pa.int64(), "text": pa.string(), "day": pa.date32()})
+    DeltaTable.create(str(tmp_path), schema=schema, partition_by=["day"])
+    table = appending(str(tmp_path), "day")
+    assert table is not None
+    days = [date(2026, 3, 1), None, date(2026, 3, 2), date(2026, 3, 1)]
+    given = pa.table({"day": pa.array(days, pa.date32()), "n": [1, 2, 3, 4], "unknown": [0] * 4})
+    table.append(given, "rows", None, goes_on)
+    read = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("n")
+    assert read["n"].to_pylist() == [1, 2, 3, 4]
+    assert read["day"].to_pylist() == days
+    assert read["text"].null_count == 4
+
+
 def goes_on(other: Transaction) -> None:
     return None
 
@@ -204,7 +218,11 @@ def test_a_checkpoint_is_made_when_it_is_due_and_commits_that_are_old_go(tmp_pat
 
 def test_statistics_hold_what_is_in_a_file_also_between_two_milliseconds() -> None:
     moments = [NOON + timedelta(microseconds=1), NOON + timedelta(microseconds=2001), None]
-    found = statistics(pa.table({"pane": pa.array(moments, INSTANT), "n": [3, 1, 2], "none": pa.nulls(3)}))
+    table = pa.table(
+        {"pane": pa.array(moments, INSTANT), "n": [3, 1, 2], "none": pa.nulls(3), "no": [1, 1, 1]}
+    )
+    found = statistics(table, ["pane", "n", "none"])
+    assert statistics(table, [])["numRecords"] == 3
     assert found == {
         "numRecords": 3,
         "minValues": {"pane": "2026-03-01T12:00:00.000Z", "n": 1},
