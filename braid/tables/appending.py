@@ -23,6 +23,7 @@ from braid.tables import delta_rs
 from braid.tables.delta_log import LAST_CHECKPOINT, Transaction, commit_file, parse_checkpoint, transaction
 
 MILLISECOND = timedelta(milliseconds=1)
+NO_ROWS: pa.Table = pa.table({})
 # The newest version of Delta's protocol for writers that is known here.
 MOST = 2
 

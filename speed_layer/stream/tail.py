@@ -23,7 +23,7 @@ from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
-from braid.tables.appending import Appending, appending
+from braid.tables.appending import NO_ROWS, Appending, appending
 from braid.tables.commits import Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction
 from braid.tables.tail_and_base import refuse_second_tail, replay_cut
@@ -41,7 +41,6 @@ logger = Logger("stream")
 
 # Up to this many rows one task is faster than two and the exchange between them.
 SMALL = 20_000
-NO_ROWS: pa.Table = pa.table({})
 
 
 @dataclass(kw_only=True)
