@@ -54,14 +54,14 @@ from tests.waiting import until
 
 odd = Source(
     name="odd", kafka_topic="odd", event_time="time", timezone="Asia/Kathmandu",
-    schema="time timestamp, `a key` string, flag boolean, size double, price decimal(10,2), tiny tinyint, day_ date",
+    schema="time timestamp, a_key string, flag boolean, size double, price decimal(10,2), tiny tinyint, day_ date",
 )  # fmt: skip
 everything = View(
-    name="everything", source=odd, keys=("a key", "flag"), window=tumbling("15 minutes"),
+    name="everything", source=odd, keys=("a_key", "flag"), window=tumbling("15 minutes"),
     measures={
         "n": count(), "total": sum_("price"), "low": min_("size"), "high": max_("size"), "mid": mean("size"),
-        "spread": stddev("price"), "who": approx_distinct("a key"), "p90": quantile("size", 0.9),
-        "first": min_("day_"), "least": sum_("tiny"),
+        "spread": stddev("price"), "who": approx_distinct("a_key"), "p90": quantile("size", 0.9),
+        "oldest": min_("day_"), "least": sum_("tiny"),
     },
 )  # fmt: skip
 stretches = View(
@@ -84,7 +84,7 @@ def nasty(minute: int) -> list[dict[str, Any]]:
     return [
         {
             "time": NOON + minute * MINUTE + delay,
-            "a key": keys[n % len(keys)],
+            "a_key": keys[n % len(keys)],
             "flag": (True, False, None)[n % 3],
             "size": sizes[n % len(sizes)],
             "price": None if n % 5 == 0 else Decimal(n * (-1) ** n) / 100,
