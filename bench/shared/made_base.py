@@ -1,24 +1,19 @@
 """A view's tables, written without Spark: days of minutes and pages for the base, and a tail that goes on."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from bench.shared.common import REQUESTS
-from braid import View, count, sum_, tumbling
+from bench.shared.common import BY_PAGE
 from braid.deploy.store import changing
 from braid.deploy.versions import deployed
 from braid.runtime.settings import Settings
 from braid.tables.commits import Position, TailCommit
 from braid.tables.view_tables import ViewTables
 
-BY_PAGE = View(
-    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
-    measures={"hits": count(), "bytes": sum_("bytes")},
-)  # fmt: skip
 FIRST = datetime(2024, 3, 1, tzinfo=UTC)
 MINUTE, MINUTES = timedelta(minutes=1), 1440
 INSTANT = pa.timestamp("us", "UTC")
@@ -88,7 +83,3 @@ class MadeTables:
                 "sum_bytes": pa.array(counts.astype(np.int64) * 4_321).cast(pa.decimal128(38, 0)),
             }
         )
-
-
-def last_day(days: int) -> date:
-    return (FIRST + timedelta(days=days - 1)).date()

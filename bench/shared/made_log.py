@@ -49,6 +49,15 @@ class MadeLog:
         rows = rows.withColumn("_arrival", F.lit(moment)).withColumn("_epoch", F.lit(moment))
         self._append(rows.withColumn("day", F.to_date("time")), Commit("ingest", self.batch, moment, moment))
 
+    def spread(self, events: int, days: int, commits: int) -> datetime:
+        """Events in order of time over some days, in commits of an epoch each; the last closed epoch."""
+        self.create()
+        each, share = events // commits, timedelta(days=days) / commits
+        for epoch in range(commits):
+            self.commit(epoch * each, each, epoch, epoch * share, share, files=2)
+        self.close(commits)
+        return START + (commits - 1) * self.log.settings.epoch
+
     def close(self, epoch: int) -> None:
         """A heartbeat: what was committed before it is closed."""
         moment = START + epoch * self.log.settings.epoch
