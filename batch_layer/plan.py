@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
-from batch_layer.cuts import throughs
+from batch_layer.arrivals import Arrivals, closed_epoch, require_closed, throughs
 from batch_layer.days import DayRecord, Gate, read_days, read_gates
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
