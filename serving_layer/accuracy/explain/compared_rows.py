@@ -21,8 +21,7 @@ from braid.runtime.settings import Settings
 from braid.states.spark_calendar import on_days, pane_start, timestamp
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned, open_table, pin
-from braid.tables.published import published_cuts
-from braid.tables.view_tables import ViewTables, bounds
+from braid.tables.view_tables import ViewTables, bounds, published_cuts
 from serving_layer.accuracy.lateness.event_times import Span, is_between
 from serving_layer.accuracy.report.values import BEYOND, COPIES, REQUEUED, WITHIN
 
