@@ -23,7 +23,7 @@ from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
 from bench.shared.common import ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
+from bench.shared.made_tables import START, MadeLog
 from bench.shared.three_views import VIEWS, requests
 from braid.log.table import Log
 from braid.runtime.settings import Settings

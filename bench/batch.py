@@ -16,7 +16,7 @@ from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
 from bench.shared.common import MEASURES, WITH_IDS, ResultRow, jvm_memory, program, settings_at
-from bench.shared.made_log import START, MadeLog
+from bench.shared.made_tables import START, MadeLog
 from braid import View, approx_distinct, tumbling
 from braid.log.table import Log
 from braid.runtime.settings import Settings

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from bench.shared.common import BY_PAGE, MEASURES, REQUESTS, ResultRow, jvm_memory, program, settings_at
-from bench.shared.made_log import MadeLog
+from bench.shared.made_tables import MadeLog
 from braid import View, approx_distinct
 from braid.log.table import Log
 from braid.merge.spark import served_states

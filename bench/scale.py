@@ -30,7 +30,7 @@ from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
 from bench.shared.common import BY_PAGE, WITH_IDS, ResultRow, free_port, program, settings_at
-from bench.shared.made_log import START, MadeLog
+from bench.shared.made_tables import START, MadeLog
 from bench.shared.plot import GrowthCurve, plot
 from braid import View, tumbling
 from braid.infra import cluster as local

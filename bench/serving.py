@@ -24,7 +24,7 @@ import numpy as np
 import psutil
 
 from bench.shared.common import BY_PAGE, ResultRow, free_port, percentile, program, settings_at
-from bench.shared.made_base import FIRST, MINUTE, MadeTables, page
+from bench.shared.made_tables import FIRST, MINUTE, MadeTables, page
 from braid.runtime.settings import Settings
 
 POINT_WANTED, TOP_WANTED, VISIBLE_WANTED, TIMES_WANTED = 0.020, 0.150, 0.100, 20
@@ -37,7 +37,7 @@ def server(settings: Settings) -> Iterator[tuple[httpx.Client, psutil.Process]]:
     port = free_port()
     environment = os.environ | {
         "BRAID_HOME": settings.home,
-        "BRAID_DEFINITIONS": "bench.shared.made_base",
+        "BRAID_DEFINITIONS": "bench.shared.made_tables",
         "BRAID_LOG_LEVEL": "warning",
     }
     command = [str(Path(sys.executable).with_name("braid")), "serve", "--port", str(port)]

@@ -26,7 +26,7 @@ from bench.shared.common import (
     program,
     settings_at,
 )
-from bench.shared.made_log import MadeLog
+from bench.shared.made_tables import MadeLog
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session

@@ -25,7 +25,7 @@ from bench.shared.common import (
     program,
     settings_at,
 )
-from bench.shared.made_log import MadeLog
+from bench.shared.made_tables import MadeLog
 from braid import View
 from braid.deploy.store import deploy_first
 from braid.log.table import Log
