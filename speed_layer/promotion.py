@@ -1,4 +1,4 @@
-"""Which version of a view is served: started, replayed, promoted when it proves itself, rolled back, retired for good."""
+"""Which version of a view is served: started, replayed, promoted when it proves itself, rolled back, retired."""
 
 import threading
 import time

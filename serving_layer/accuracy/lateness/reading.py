@@ -11,14 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid.errors import BraidError
 from braid.log.contents import read
 from braid.log.database import opened
 from braid.log.lookups import LookupTables
-from braid.log.table import Log
+from braid.log.table import Log, empty
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back
-from braid.tables.delta_rs import Pinned, open_table, pin
+from braid.tables.delta_rs import Pinned, pin_at
 from serving_layer.accuracy.explain.compared_rows import ComparedDays, placed_events
 from serving_layer.accuracy.lateness.event_times import Brought, narrow_columns, needs_spark
 from serving_layer.accuracy.report.values import LogCounts
@@ -28,12 +27,10 @@ MOST_COMMITS = 40_000
 
 
 def pinned_log(log: Log) -> Pinned:
-    table = open_table(log.table)
+    table = pin_at(log.table)
     if table is None:
-        raise BraidError(
-            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
-        )
-    return pin(table)
+        raise empty(log)
+    return table
 
 
 @contextmanager
