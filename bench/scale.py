@@ -29,12 +29,13 @@ from pyspark.sql import SparkSession
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.shared.common import BY_PAGE, WITH_IDS, ResultRow, free_port, program, settings_at
+from bench.shared.common import BY_PAGE, WITH_IDS, ResultRow, program, settings_at
 from bench.shared.made_tables import START, MadeLog
 from bench.shared.plot import GrowthCurve, plot
 from braid import View, tumbling
 from braid.infra import cluster as local
 from braid.infra.cluster_files import local_cluster
+from braid.infra.services.service import free_port
 from braid.log.table import Log
 from braid.recompute import truth
 from braid.runtime.settings import Settings

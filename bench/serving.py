@@ -23,8 +23,9 @@ import httpx
 import numpy as np
 import psutil
 
-from bench.shared.common import BY_PAGE, ResultRow, free_port, percentile, program, settings_at
+from bench.shared.common import BY_PAGE, ResultRow, percentile, program, settings_at
 from bench.shared.made_tables import FIRST, MINUTE, MadeTables, page
+from braid.infra.services.service import free_port
 from braid.runtime.settings import Settings
 
 POINT_WANTED, TOP_WANTED, VISIBLE_WANTED, TIMES_WANTED = 0.020, 0.150, 0.100, 20

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -18,6 +18,7 @@ from braid.errors import DefinitionError
 from braid.log.events import as_one, first_line
 from braid.measures.aggregates import Count
 from braid.states import EVENTS, state_columns
+from braid.states.calendar import instant_of
 from braid.tables.view_tables import bounds
 
 _TOTAL = "_total_"
@@ -60,7 +61,7 @@ def input_profiles(source: Source, events: DataFrame) -> dict[date, InputProfile
         row["day"]: InputProfile(
             events=row["events"],
             satisfied={name: row[f"_{i}"] for i, name in enumerate(asked)},
-            newest=None if row["newest"] is None else datetime.fromtimestamp(row["newest"] / 1_000_000, UTC),
+            newest=None if row["newest"] is None else instant_of(row["newest"]),
         )
         for row in rows
     }

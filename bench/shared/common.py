@@ -3,7 +3,6 @@
 import argparse
 import json
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from braid import Source, View, count, sum_, tumbling
 from braid.infra import brokers
+from braid.infra.services.service import free_port
 from braid.runtime.settings import Settings
 
 REQUESTS = Source(
@@ -67,12 +67,6 @@ def own_broker(home: Path) -> Iterator[Settings]:
         yield settings
     finally:
         brokers.stop(cluster)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def create_topic(settings: Settings, topic: str) -> None:

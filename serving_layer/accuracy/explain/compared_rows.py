@@ -18,6 +18,7 @@ from braid.log.events import PLACE, TableOf, view_events
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
 from braid.runtime.settings import Settings
+from braid.states.calendar import micros
 from braid.states.spark_calendar import on_days, pane_start, timestamp
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import pin_at
@@ -183,7 +184,7 @@ def placed_events(view: View, rows: DataFrame, table_of: TableOf, *more: str) ->
 def _kind(horizon: timedelta) -> Column:
     """Why a copy was accepted: it came by the inbox, so late that its id was forgotten, or ingest lost its memory."""
     pause = F.unix_micros("_arrival") - F.unix_micros("_before")
-    beyond = pause > F.lit(horizon // timedelta(microseconds=1))
+    beyond = pause > F.lit(micros(horizon))
     return F.when(F.col("_partition") == INBOX_PARTITION, REQUEUED).when(beyond, BEYOND).otherwise(WITHIN)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from braid.define.schema import double_quoted
 from braid.log.contents import read
 from braid.log.database import opened
 from braid.log.lookups import LookupTables
@@ -73,7 +74,7 @@ def _events_with_places(spark: SparkSession, known: ComparedDays, log: Log, arri
 def log_counts(log: Log, known: ComparedDays) -> LogCounts:
     """Of the whole log up to the cut: a rejected record has no day of its own."""
     event_id = log.source.event_id
-    identity = "NULL" if event_id is None else '"' + event_id.replace('"', '""') + '"'
+    identity = "NULL" if event_id is None else double_quoted(event_id)
     upto = f"FROM log WHERE _epoch <= TIMESTAMPTZ '{known.newest_cut.isoformat()}'"
     with opened(log) as database:
         reasons = dict(
