@@ -22,7 +22,7 @@ from serving_layer.memory.view_in_memory import ViewInMemory
 # Beyond so many stretches all that lies between the first and the last is read, and what is not wanted left out.
 MOST = 16
 
-Stretch = tuple[datetime, datetime]
+Interval = tuple[datetime, datetime]
 _BEGINNING = micros_of(datetime.min.replace(tzinfo=UTC))
 
 
@@ -105,7 +105,7 @@ def touched_windows(
     return TouchedKeys(keys.group_by(view.keys).aggregate([]) if view.keys else keys)
 
 
-def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
+def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Interval]:
     for pane in changed["pane"].cast(INSTANT).unique().to_pylist():
         if pane is not None:
             yield from windows_of(pane, window, view.source.zone)
@@ -113,7 +113,7 @@ def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
 
 def _ended(
     view: View, window: Fixed, was_final: datetime | None, is_final: datetime | None
-) -> Iterable[Stretch]:
+) -> Iterable[Interval]:
     """Where the windows lie that have become final."""
     if is_final is None:
         return
@@ -141,7 +141,7 @@ def _ended_in(sessions: pa.Table, after: datetime | None, until: datetime) -> pa
     return sessions.filter(chosen)
 
 
-def _joined(stretches: list[Stretch]) -> TouchedTimes:
+def _joined(stretches: list[Interval]) -> TouchedTimes:
     joined: list[list[int]] = []
     for start, end in sorted((micros_of(start), micros_of(end)) for start, end in stretches):
         if joined and start <= joined[-1][1]:

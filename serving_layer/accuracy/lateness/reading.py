@@ -1,4 +1,4 @@
-"""Reads a log for the questions that are not about groups: when events came and were served, and what was rejected."""
+"""Reads a log for questions about time: when events came, when they could be read, and what was rejected."""
 
 import tempfile
 from bisect import bisect_right

@@ -1,15 +1,15 @@
-"""What a log holds, place by place, counted without Spark: whole columns go through DuckDB, and only holes come out."""
+"""The places of a log's records, without Spark: how many there are, which are missing, and which are there twice."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from braid.define.schema import double_quoted
+from braid.log.database import Place
 from braid.log.table import INBOX_PARTITION
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-Place = tuple[int, int]  # partition, offset
 Hole = tuple[int, int, int]  # partition, first, last
 Consumed = dict[int, tuple[int, int]]  # partition -> from (inclusive), to (exclusive)
 
