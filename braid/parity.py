@@ -135,7 +135,9 @@ def same(mine: Column, theirs: Column, type_name: str) -> Column:
     if type_name not in ("double", "float"):
         return equal
     room = F.lit(FLOAT_TOLERANCE) * F.greatest(F.abs(mine), F.abs(theirs))
-    return F.coalesce(equal | (F.abs(mine - theirs) <= room), F.lit(False))
+    # Of what is infinite, or no number, the room would be as well.
+    apart = F.abs(mine - theirs)
+    return F.coalesce(equal | ((apart <= room) & (apart < float("inf"))), F.lit(False))
 
 
 def why_not_comparable(view: View, other: View) -> str | None:
