@@ -1,12 +1,10 @@
 """The few questions that are asked of a local Airflow through its REST API."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from functools import cached_property
-from http import HTTPStatus
 from typing import Any
 
 from infra.airflow.files import USER, LocalAirflow
@@ -14,8 +12,6 @@ from infra.services.service import open_local
 
 # Seconds for a sign of life, and for an answer: Airflow itself waits a minute for its SQLite database.
 LIFE, TIMEOUT = 10.0, 90.0
-# Seconds until what its database refused is asked again.
-AGAIN = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,14 +64,5 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.airflow.address + path, data, headers, method=method)
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                with open_local(request, timeout=timeout) as answer:
-                    return json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                # SQLite refuses one of two who read and then write at once: that one has changed nothing.
-                if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or time.monotonic() >= deadline:
-                    raise
-                error.close()
-            time.sleep(AGAIN)
+        with open_local(request, timeout=timeout) as answer:
+            return json.loads(answer.read())
