@@ -1,16 +1,20 @@
-"""How right the served numbers were: what readers had before a publish against what was published, at the same cut."""
+"""How right served numbers are: before a publish beside what is published, and of published days beside the truth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from batch_layer.days import Accuracy
+from batch_layer.plan import ALL, Days, plan
+from batch_layer.tasks import view_days
 from braid.define.view import View
 from braid.merge.spark import served_states
-from braid.parity import EVENTS_SHOWN, VERDICT, judged, shared_measures
-from braid.runtime.frames import on_days
+from braid.parity import EVENTS_SHOWN, VERDICT, Parity, judged, shared_measures, with_truth
+from braid.runtime.settings import Settings
+from braid.states.spark_calendar import on_days
 from braid.tables.delta_rs import open_table, pin
 from braid.tables.view_tables import ViewTables
 
@@ -61,3 +65,21 @@ def _complete_to(tables: ViewTables) -> datetime | None:
     table = open_table(tables.tail)
     mark = pin(table).mark() if table is not None else None
     return None if mark is None else mark.complete
+
+
+def compare(
+    spark: SparkSession,
+    settings: Settings,
+    views: Sequence[View],
+    days: Days = ALL,
+    cut: datetime | None = None,
+) -> list[Parity]:
+    """For each view, whether what is served of its published days is what the log gives, of each up to its cut."""
+    found = []
+    for source in plan(settings, views, days, cut):
+        published = {(day.view, day.day): day.through for day in source.days if day.through is not None}
+        for of_view in view_days(settings, [day for day in source.days if (day.view, day.day) in published]):
+            covered = {day: published[of_view.view.name, day] for day in of_view.cuts}
+            for part in replace(of_view, cuts=covered).by_lookups():
+                found.append(with_truth(spark, settings, part.version, part.latest, part.cuts))
+    return found

@@ -12,7 +12,7 @@ from braid.errors import BraidError, NotYet
 from braid.log.table import Log
 from braid.runtime import documents
 from braid.runtime.settings import Settings
-from braid.tables.view_tables import REPLAY_CUT, ViewTables
+from braid.tables.view_tables import ViewTables
 
 
 def closed_in_all(settings: Settings, sources: Iterable[Source]) -> datetime:
@@ -67,15 +67,6 @@ def throughs(tables: ViewTables) -> dict[date, datetime]:
             return {}
         rows = database.sql("SELECT day, max(through) FROM base GROUP BY day").fetchall()
     return {day: through.astimezone(UTC) for day, through in rows}
-
-
-def replay_cut(tables: ViewTables) -> datetime | None:
-    """The cut under which the stream of a view has stored its history; None while there is no stream."""
-    from braid.tables.delta_rs import open_table
-
-    tail = open_table(tables.tail)
-    cut = tail.metadata().configuration.get(REPLAY_CUT) if tail is not None else None
-    return datetime.fromisoformat(cut) if cut else None
 
 
 def end_of(day: date, source: Source) -> datetime:

@@ -16,7 +16,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
-from braid.tables.together import is_base_lost
+from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables
 
 State = Literal[

@@ -6,13 +6,12 @@ from datetime import date, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from batch_layer.cuts import replay_cut
 from braid.cut import effective
 from braid.define.view import View
-from braid.runtime.frames import days_and_moments, on_days
+from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.commits import BaseCommit
 from braid.tables.conditional import Seen, again_while_overtaken, commit
-from braid.tables.together import refuse_lost_base
+from braid.tables.tail_and_base import refuse_lost_base, replay_cut
 from braid.tables.view_tables import ViewTables, base_columns
 
 

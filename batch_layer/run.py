@@ -25,9 +25,9 @@ from braid.deploy import store as deployment
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.recompute import Recomputed, day_rows, recompute_days, upto
-from braid.runtime.frames import on_days
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
+from braid.states.spark_calendar import on_days
 from braid.tables import spark_tables
 from braid.tables.delta_rs import open_table
 

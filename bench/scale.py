@@ -33,13 +33,13 @@ from bench.shared.common import REQUESTS, ResultRow, arguments, free_port, scrat
 from bench.shared.made_log import START, MadeLog
 from bench.shared.plot import GrowthCurve, plot
 from braid import View, count, sum_, tumbling
+from braid.infra import cluster as local
+from braid.infra.cluster_files import local_cluster
 from braid.log.table import Log
 from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
-from infra import cluster as local
-from infra.cluster_files import local_cluster
 from speed_layer.jobs.engine import stream
 
 WITH_IDS = replace(REQUESTS, event_id="id")

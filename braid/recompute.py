@@ -15,9 +15,9 @@ from braid.log.contents import read
 from braid.log.events import first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import days_and_moments, on_days, timestamp
 from braid.runtime.settings import Settings
 from braid.states.spark import prepare
+from braid.states.spark_calendar import days_and_moments, on_days, timestamp
 from braid.tables.view_tables import LATE, base_columns
 
 

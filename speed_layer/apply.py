@@ -8,6 +8,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from braid.deploy import store as deployment
+from braid.deploy import versions
 from braid.deploy.plan import PlannedChange
 from braid.deploy.store import deploy_first
 from braid.errors import CheckFailed
@@ -89,9 +90,9 @@ class Applier:
         with deployment.changing(self.settings, change.name) as draft:
             if change.step == "present":
                 assert change.definition is not None
-                draft.value = deployment.presented(draft.value, change.definition, self.clock())
+                draft.value = versions.presented(draft.value, change.definition, self.clock())
                 return Applied(change.name, "is presented as defined now; its tables stay", change.version)
             if change.step == "retire":
-                draft.value = deployment.removed(draft.value, self.clock())
+                draft.value = versions.removed(draft.value, self.clock())
                 return Applied(change.name, "all its versions are retired", change.version)
         return Applied(change.name, change.action, change.version)

@@ -7,11 +7,11 @@ from datetime import date, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from braid.compare import comparable_cut, complete_upto, states_of, with_truth, with_version
 from braid.deploy import store as deployment
-from braid.deploy.store import Deployment, Version
+from braid.deploy import versions
+from braid.deploy.versions import Deployment, Version
 from braid.errors import BraidError, CheckFailed
-from braid.parity import Parity
+from braid.parity import Parity, comparable_cut, complete_upto, states_of, with_truth, with_version
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.tables.view_tables import ViewTables
@@ -67,8 +67,8 @@ def judge(spark: SparkSession, settings: Settings, name: str, number: int | None
     version = candidate_of(deployed, number)
     active = deployed.active
     other = active if active is not None and active.number != version.number else None
-    is_readable = other is not None and complete_upto(spark, settings, other) is not None
-    cut = comparable_cut(spark, settings, [version, other] if other and is_readable else [version])
+    is_readable = other is not None and complete_upto(settings, other) is not None
+    cut = comparable_cut(settings, [version, other] if other and is_readable else [version])
     parities = [with_truth(spark, settings, version, cut)]
     if other is not None:
         parities.append(with_version(spark, settings, version, other, cut))
@@ -99,13 +99,13 @@ def promote(
         )
     because = f"{accepted} ({'; '.join(objections)})" if objections else accepted
     with deployment.changing(settings, name) as draft:
-        draft.value = deployment.promoted(draft.value, case.version, now, because)
+        draft.value = versions.promoted(draft.value, case.version, now, because)
     return draft.value
 
 
 def rollback(settings: Settings, name: str, now: datetime) -> Deployment:
     with deployment.changing(settings, name) as draft:
-        draft.value = deployment.rolled_back(draft.value, now)
+        draft.value = versions.rolled_back(draft.value, now)
     return draft.value
 
 
@@ -114,7 +114,7 @@ def retire(settings: Settings, name: str, number: int, now: datetime) -> Deploym
     tables = ViewTables(settings, name, number)
     with deployment.changing(settings, name) as draft:
         if draft.value.version(number).phase != "retired" or not documents.names(tables.folder):
-            draft.value = deployment.retired(draft.value, number, now)
+            draft.value = versions.retired(draft.value, number, now)
     deadline = time.monotonic() + PATIENCE
     while is_driven(settings, f"stream-{name}-v{number}"):
         if time.monotonic() > deadline:

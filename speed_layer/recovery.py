@@ -20,8 +20,7 @@ from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_com
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest import folders
-from speed_layer.ingest.origin import folder_of
-from speed_layer.ingest.topics import require_topic
+from speed_layer.ingest.origin import folder_of, require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.driver_lock import only_driver, only_undriven
 
@@ -173,7 +172,7 @@ def _plan_move(spark: SparkSession, log: Log, last: Commit | None) -> Recovery |
     )
 
 
-def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
+def plan_view(view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
     """Refuses a tail that ends within a commit of the log: no query can be told to begin there."""
     last = newest_tail_commit(tables.tail)
     if last is None and (delta_rs.has_rows(tables.tail) or delta_rs.throughs(tables.base)):

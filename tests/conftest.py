@@ -106,7 +106,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """A real broker on free ports."""
-    from infra import broker as embedded
+    from braid.infra import broker as embedded
 
     node = embedded.Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port())
     embedded.start(node)

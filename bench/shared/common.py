@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from braid.define.source import Source
+from braid.infra import brokers
 from braid.runtime.settings import Settings
-from infra import brokers
 
 REQUESTS = Source(
     name="requests", kafka_topic="requests", event_time="time",

@@ -9,7 +9,8 @@ from deltalake import CommitProperties, write_deltalake
 
 from bench.shared.common import REQUESTS
 from braid import View, count, sum_, tumbling
-from braid.deploy.store import changing, deployed
+from braid.deploy.store import changing
+from braid.deploy.versions import deployed
 from braid.runtime.settings import Settings
 from braid.tables.commits import Position, TailCommit
 from braid.tables.view_tables import ViewTables

@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.merge import arrow
-from braid.runtime.frames import days_and_moments, on_days
 from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
 from braid.states.arrow import merge as merge_arrow
 from braid.states.spark import merge, present
+from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.conditional import see
 from braid.tables.delta_rs import Pinned, bytes_of
 from braid.tables.spark_tables import pinned
-from braid.tables.together import refuse_lost_base
+from braid.tables.tail_and_base import refuse_lost_base
 from braid.tables.view_tables import LATE, ViewTables, base_columns, bounds
 
 # Tables of up to so many bytes are read by the driver: days are many small files, and take Spark seconds to open.

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
 
 from braid.cut import brings_rows
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import NotYet
 from braid.runtime import object_store
 from braid.tables.commits import KEPT, TailCommit

@@ -10,9 +10,8 @@ from pyspark.sql.types import DataType, LongType, TimestampType
 from braid.check.definitions import compiled_states
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
-from braid.errors import BraidError
-from braid.tables import delta_rs
 from braid.tables.delta_log import newest_version
+from braid.tables.tail_and_base import refuse_second_tail
 from braid.tables.view_tables import (
     FINGERPRINT,
     LATE,
@@ -22,7 +21,6 @@ from braid.tables.view_tables import (
     base_columns,
     tail_columns,
 )
-from braid.writing import may_begin
 
 
 def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: datetime | None) -> None:
@@ -45,23 +43,6 @@ def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: date
         for key, value in properties.items():
             table = table.property(key, value)
         table.execute()
-
-
-def replay_cut(tables: ViewTables) -> datetime | None:
-    """What was fixed when the tail was created."""
-    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
-    return datetime.fromisoformat(cut) if cut else None
-
-
-def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
-    """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
-    covered = delta_rs.throughs(tables.base)
-    if not may_begin(covered.values(), replay_cut):
-        raise BraidError(
-            f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
-            f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
-            f"or build a new version from the log: `braid kappa replay {tables.view}`."
-        )
 
 
 def pinned(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from infra.airflow.files import USER, LocalAirflow
-from infra.services.service import open_local
+from braid.infra.airflow.files import USER, LocalAirflow
+from braid.infra.services.service import open_local
 
 # Seconds for a sign of life, and for an answer: Airflow itself waits a minute for its SQLite database.
 LIFE, TIMEOUT = 10.0, 90.0

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import psutil
 
+from braid.infra import brokers
+from braid.infra.broker import PART, Broker, stop_all
+from braid.infra.brokers import Brokers
+from braid.infra.services.service import is_alive
 from braid.runtime.logging import Logger
-from infra import brokers
-from infra.broker import PART, Broker, stop_all
-from infra.brokers import Brokers
-from infra.services.service import is_alive
 
 Say = Callable[[str, str], None]
 

@@ -20,8 +20,8 @@ from typing import ClassVar, Protocol, TypeVar
 import psutil
 
 from braid.errors import BraidError
+from braid.infra.preflight import check_java
 from braid.runtime.lock import locked
-from infra.preflight import check_java
 
 HOST = "127.0.0.1"
 LOOK_EVERY = 0.1

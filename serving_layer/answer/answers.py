@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.define.windows import Window
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import IN_TAIL, Snapshot
 from braid.states.database import cursor, quoted
 from braid.tables.commits import TailCommit

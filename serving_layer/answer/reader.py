@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from braid.define.loading import load_definitions
 from braid.define.windows import Window
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
@@ -17,7 +17,7 @@ from braid.tables.delta_rs import (
     require_table,
     table_id,
 )
-from braid.tables.together import base_lost, belongs
+from braid.tables.tail_and_base import base_lost, belongs
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
 from serving_layer.answer.scope import (

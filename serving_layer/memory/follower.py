@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import tail_columns
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import Pinned, open_table, pin, require_table, table_id

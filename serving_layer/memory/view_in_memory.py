@@ -14,7 +14,7 @@ from braid.define.windows import (
     Fixed,
     Window,
 )
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import Snapshot, base_columns, beyond, tail_columns
 from braid.states.arrow import INSTANT
 from braid.tables.commits import TailCommit

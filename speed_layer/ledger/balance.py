@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from braid.log.database import opened
-from braid.log.rejected import sent
+from braid.log.database import opened, sent
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
 from braid.tables.in_database import version_of
-from speed_layer.ingest.topics import offsets
+from speed_layer.ingest.origin import offsets
 from speed_layer.ledger import evidence, held
 from speed_layer.ledger.evidence import Evidence
 from speed_layer.ledger.held import Consumed, Place

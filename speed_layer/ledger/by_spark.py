@@ -13,9 +13,8 @@ from braid.runtime.spark import spark_session
 from braid.tables.commits import Positions
 from speed_layer.ingest import records
 from speed_layer.ingest.folders import known
-from speed_layer.ingest.origin import folder_of
+from speed_layer.ingest.origin import folder_of, offsets
 from speed_layer.ingest.parse import parse
-from speed_layer.ingest.topics import offsets
 from speed_layer.ledger.evidence import Evidence, close
 from speed_layer.ledger.held import Consumed, Hole, Place
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Positions
-from speed_layer.ingest.topics import SilentError, Span, offsets, records_at
+from speed_layer.ingest.origin import SilentError, Span, offsets, records_at
 from speed_layer.ledger import files, held, plain
 from speed_layer.ledger.held import Consumed, Hole, Place
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from braid.infra import broker as embedded
 from braid.tables.commits import BaseCommit, described, newest_commit
-from infra import broker as embedded
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.faults.stage import Command, Stage, assert_exact, batches_of, has_batches

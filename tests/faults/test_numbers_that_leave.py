@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from infra import broker as embedded
+from braid.infra import broker as embedded
 from serving_layer.answer.json_values import plain
 from tests.faults.stage import BRAID, Stage, has_batches
 from tests.postgres import Server, a_server

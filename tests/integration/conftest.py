@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from braid import Source
+from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.runtime.settings import Settings
-from infra.broker import Broker
 from tests.kafka import create_topic
 from tests.streams import Feed
 from tests.streams import requests as web_requests

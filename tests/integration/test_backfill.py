@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from batch_layer import tasks
-from batch_layer.compare import compare
+from batch_layer.accuracy import compare
 from batch_layer.days import read_days
 from batch_layer.gates import judge as judging
 from batch_layer.plan import Days, plan

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from braid import Source
+from braid.infra.broker import Broker
 from braid.log.table import Log
-from infra.broker import Broker
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.records import file_number
 from speed_layer.ledger import evidence, plain

@@ -15,12 +15,8 @@ import pytest
 
 from braid import all_time, session, sliding, tumbling
 from braid.define.windows import Window
-from braid.deploy.store import (
-    changing,
-    promoted,
-    replayed,
-    rolled_back,
-)
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.states import arrow

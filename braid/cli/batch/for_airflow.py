@@ -17,7 +17,7 @@ from braid.runtime.settings import Settings, current_settings
 ASK_AGAIN = 99
 
 
-def register(batch: typer.Typer) -> None:
+def add_to(batch: typer.Typer) -> None:
     for command in (cut, chunks, views):
         batch.command()(command)
 

@@ -19,7 +19,7 @@ from rich.status import Status
 
 from braid.cli.output import errors
 from braid.errors import CheckFailed
-from infra.services.service import open_local
+from braid.infra.services.service import open_local
 
 BRAID = str(Path(sys.executable).with_name("braid"))
 
@@ -100,7 +100,7 @@ def make_platform(home: Path) -> DemoPlatform:
     settings = {f"BRAID_{name}": str(free_port()) for name in names}
     settings |= {
         "BRAID_HOME": str(home),
-        "BRAID_DEFINITIONS": "examples.demo",
+        "BRAID_DEFINITIONS": "braid.examples.demo",
         # Ingest closes an epoch before the next begins; a demo does not wait a minute for that.
         "BRAID_EPOCH": "5 seconds",
         "BRAID_KAFKA_BOOTSTRAP": "",

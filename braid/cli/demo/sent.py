@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from braid.errors import CheckFailed
+from braid.examples.stage.checks import TruthCheck, equal
 from braid.produce.truth import WATERMARK_US
-from examples.stage.checks import TruthCheck, equal
 
 VIEW = "page_traffic"
 PageDays = dict[tuple[str, str], tuple[int, int | None]]

@@ -14,13 +14,12 @@ from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
-from braid.runtime.frames import timestamp
 from braid.states import EVENTS
+from braid.states.spark_calendar import timestamp
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays
-from serving_layer.accuracy.explain.copies import in_groups, placed_events
-from serving_layer.accuracy.explain.judge import CAUSES, Judged
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, in_groups, placed_events
+from serving_layer.accuracy.explain.judge import CAUSES, Judged, shown_name
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 
 MOST_EVENTS = 50
@@ -115,7 +114,7 @@ def _same_keys(view: View, group: Row) -> list[Column]:
 def _numbers(side: Row | None) -> Mapping[str, Any] | None:
     if side is None:
         return None
-    return {("events" if name == EVENTS_SHOWN else name): value for name, value in side.asDict().items()}
+    return {shown_name(name): value for name, value in side.asDict().items()}
 
 
 def _named(view: View, group: Row) -> dict[str, Any]:

@@ -17,16 +17,15 @@ from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
 from braid.parity import why_not_comparable
 from braid.recompute import recompute
-from braid.runtime.frames import on_days, timestamp
 from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
+from braid.states.spark_calendar import on_days, timestamp
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays, pinned_table
-from serving_layer.accuracy.explain.copies import Copies
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, Copies, pinned_table
 
 STRETCH = "_stretch"
 

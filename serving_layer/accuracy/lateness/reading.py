@@ -19,8 +19,7 @@ from braid.log.table import Log
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back
 from braid.tables.delta_rs import Pinned, open_table, pin
-from serving_layer.accuracy.explain.comparable_days import ComparedDays
-from serving_layer.accuracy.explain.copies import placed_events
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, placed_events
 from serving_layer.accuracy.lateness.event_times import Brought, narrow_columns, needs_spark
 from serving_layer.accuracy.report.values import LogCounts
 
