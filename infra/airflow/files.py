@@ -24,10 +24,10 @@ DAGS = Path(__file__).resolve().parents[2] / "dags"
 PARALLELISM = 2
 # Where Airflow looks for what its processes are to do otherwise.
 EXTENSIONS = {
-    "config/airflow_local_settings.py": "from infra.airflow.one_writer import create_metadata_engine\n",
+    "config/airflow_local_settings.py": "from braid.infra.airflow.one_writer import create_metadata_engine\n",
     "plugins/one_writer.py": (
         "from airflow.plugins_manager import AirflowPlugin\n"
-        "from infra.airflow.one_writer import OneWriter\n"
+        "from braid.infra.airflow.one_writer import OneWriter\n"
         "class Plugin(AirflowPlugin):\n"
         '    name = "braid: one writer at a time"\n'
         '    fastapi_root_middlewares = [{"name": name, "middleware": OneWriter}]\n'

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from infra.airflow.one_writer import OneWriter, create_metadata_engine
+from braid.infra.airflow.one_writer import OneWriter, create_metadata_engine
 
 
 def together(*methods: str) -> int:
