@@ -15,6 +15,7 @@ from braid.log import contents as logs
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime import documents
 from braid.runtime.settings import Settings
+from braid.states.calendar import instant_of
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit, turns
 from braid.tables.delta_log import newest_version, transaction
@@ -221,8 +222,8 @@ def _next_places(spark: SparkSession, log: Log) -> tuple[Positions, datetime | N
     last = (F.max("_offset") + 1).alias("next"), F.unix_micros(F.max("_epoch")).alias("epoch")
     rows = logs.read(spark, log).groupBy("_partition").agg(*last).collect()
     newest = max((row.epoch for row in rows), default=None)
-    epoch = datetime.fromtimestamp(newest / 1_000_000, UTC) if newest is not None else None
-    return {str(row._partition): row.next for row in rows}, epoch
+    places = {str(row._partition): row.next for row in rows}
+    return places, instant_of(newest) if newest is not None else None
 
 
 def _of_kafka(places: Positions) -> Positions:

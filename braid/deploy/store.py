@@ -1,4 +1,4 @@
-"""Where it is kept what people have decided: which versions of a view there are, and what is paused."""
+"""Keeps what people have decided: which versions of a view there are and which one is served, and what is paused."""
 
 import json
 from collections.abc import Iterator

@@ -12,10 +12,26 @@ from zoneinfo import ZoneInfo
 from braid.define.view import View
 from braid.define.windows import Fixed, Session
 
+ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 MINUTE = timedelta(minutes=1)
 QUARTER = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
 MONDAY = datetime(1969, 12, 29)
+
+
+def micros(length: timedelta) -> int:
+    """A length of time in whole microseconds."""
+    return length // MICROSECOND
+
+
+def micros_of(instant: datetime) -> int:
+    """Microseconds since 1970, as Spark, Arrow and DuckDB count time."""
+    return micros(instant - ZERO)
+
+
+def instant_of(microseconds: int) -> datetime:
+    return ZERO + microseconds * MICROSECOND
 
 
 def local_day(instant: datetime, zone: ZoneInfo) -> date:
@@ -101,7 +117,7 @@ def late_before(view: View, mark: datetime | None) -> datetime | None:
     if mark is None:
         return None
     if isinstance(view.window, Session):
-        return mark - view.window.gap + timedelta(microseconds=1)
+        return mark - view.window.gap + MICROSECOND
     if isinstance(view.window, Fixed):
         # Windows end where the next one starts: whatever began before the present one has had an end.
         return pane_start(mark.astimezone(UTC), view.window.every, ZoneInfo(view.source.timezone))

@@ -8,25 +8,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.define.windows import DAY, Fixed
-from braid.states.calendar import (
-    MINUTE,
-    MONDAY,
-    is_wall_clock,
-    needs_no_zone,
-)
+from braid.states.calendar import MINUTE, MONDAY, ZERO, is_wall_clock, micros, needs_no_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-MICROSECOND = timedelta(microseconds=1)
-_MONDAY = (MONDAY - datetime(1970, 1, 1)) // MICROSECOND
+_MONDAY = micros(MONDAY - ZERO.replace(tzinfo=None))
 
 ONE_DAY = timedelta(days=1)
-
-
-def micros(length: timedelta) -> int:
-    return length // MICROSECOND
 
 
 def pane_start(instant: Column, length: timedelta, zone: str) -> Column:

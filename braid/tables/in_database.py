@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from braid.define.schema import double_quoted
 from braid.tables.delta_rs import open_table
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _show(database: "DuckDBPyConnection", name: str, table: "DeltaTable", files:
         found.create_view("_files")
         present, source = set(found.columns), "FROM _files"
     typed = {"day": "CAST(day AS DATE)"}
-    quoted = {column: '"' + column.replace('"', '""') + '"' for column in columns}
+    quoted = {column: double_quoted(column) for column in columns}
     shown = [
         f"{typed.get(column, quoted[column]) if column in present else 'NULL'} AS {quoted[column]}"
         for column in columns

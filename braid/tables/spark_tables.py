@@ -1,6 +1,6 @@
 """The tables of a view through Spark: created once, read at one version, and up to which cut their days go."""
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, LongType, TimestampType
 from braid.check.definitions import compiled_states
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
+from braid.states.calendar import instant_of
 from braid.tables.delta_log import newest_version
 from braid.tables.tail_and_base import refuse_second_tail
 from braid.tables.view_tables import (
@@ -54,7 +55,7 @@ def pinned(spark: SparkSession, location: str, version: int | None = None) -> Da
 def throughs(base: DataFrame) -> dict[date, datetime]:
     """Day -> the last epoch that it covers."""
     rows = base.groupBy("day").agg(F.unix_micros(F.max("through")).alias("through")).collect()
-    return {row.day: datetime.fromtimestamp(row.through / 1_000_000, UTC) for row in rows}
+    return {row.day: instant_of(row.through) for row in rows}
 
 
 def _types(spark: SparkSession, view: View) -> dict[str, DataType]:

@@ -21,8 +21,16 @@ from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values, whole_days
 from serving_layer.memory.blocks import Block, BlockCache, files_of, rows_by_day
-from serving_layer.memory.old_tail import OldTail, left_in_table
-from serving_layer.memory.pieces import LEVELS, Piece, level_of, rolled, settled, tier_of
+from serving_layer.memory.tail_pieces import (
+    LEVELS,
+    OldTail,
+    Piece,
+    left_in_table,
+    level_of,
+    rolled,
+    settled,
+    tier_of,
+)
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,7 @@ def test_a_writer_waits_for_another(settings: Settings) -> None:
     thread = threading.Thread(target=add_changes, args=(settings, 1))
     with changing(settings, "traffic") as draft:
         thread.start()
-        until(lambda: "locked(" in _line_of(thread))
+        until(lambda: "alone(" in _line_of(thread))
         draft.value = two
     thread.join()
     assert load(settings, "traffic").history == (*two.history, HistoryEntry(NOW, "counted", 1))

@@ -58,7 +58,7 @@ def apply(
 ) -> None:
     """Do what `braid plan` shows: start, replay, compare and promote. Reads answer from the old version meanwhile."""
     from braid.runtime.spark import spark_session
-    from speed_layer.apply import Applier
+    from speed_layer.promotion import Applier
 
     settings = current_settings()
 

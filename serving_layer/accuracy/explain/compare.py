@@ -17,12 +17,12 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import EVENTS_SHOWN, VERDICT, VERDICTS, why_not_comparable
 from braid.runtime.settings import Settings
+from braid.tables.delta_rs import pin_at
 from serving_layer.accuracy.explain.compared_rows import (
     ComparedDays,
     copies,
     counted_copies,
     days_to_compare,
-    pinned_table,
     rows_of,
 )
 from serving_layer.accuracy.explain.counterexample import smallest
@@ -67,7 +67,7 @@ def compare(
     alone = known.stream_alone()
     if alone is not None:
         comparisons.append(_compared(spark, settings, today, alone, "stream alone"))
-    brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
+    brought = served_when(pinned_log(log), pin_at(known.tables.tail))
     with (
         narrow_rows(spark, known, log, arrival) as rows,
         event_times(version.view, rows, known.span, settings.epoch, arrival, brought) as timed,

@@ -18,11 +18,11 @@ from braid.log.events import PLACE, TableOf, view_events
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
 from braid.runtime.settings import Settings
+from braid.states.calendar import micros
 from braid.states.spark_calendar import on_days, pane_start, timestamp
 from braid.tables.commits import TailCommit
-from braid.tables.delta_rs import Pinned, open_table, pin
-from braid.tables.published import published_cuts
-from braid.tables.view_tables import ViewTables, bounds
+from braid.tables.delta_rs import pin_at
+from braid.tables.view_tables import ViewTables, bounds, published_cuts
 from serving_layer.accuracy.lateness.event_times import Span, is_between
 from serving_layer.accuracy.report.values import BEYOND, COPIES, REQUEUED, WITHIN
 
@@ -94,9 +94,9 @@ def days_to_compare(
     last: date | None = None,
 ) -> ComparedDays:
     """A base cannot be read before its own cut, and a tail not beyond what its stream has read completely."""
-    tables = ViewTables(settings, version.view.name, version.number)
+    tables = ViewTables.of(settings, version)
     # The tail first: a base that is pinned later covers at least what this tail has lost.
-    tail, base = pinned_table(tables.tail), pinned_table(tables.base)
+    tail, base = pin_at(tables.tail), pin_at(tables.base)
     mark = tail.mark() if tail is not None else None
     complete = mark.complete if mark is not None and not mark.replaying else None
     limit = complete if cut is None or complete is None else min(cut, complete)
@@ -129,18 +129,13 @@ def _collected(tables: ViewTables, mark: TailCommit | None) -> set[date]:
     """The days whose rows the stream has taken out of its tail, because a base covered them."""
     if mark is None or mark.collected < 1:
         return set()
-    base = open_table(tables.base, version=mark.collected)
-    return set() if base is None else set(pin(base).throughs())
+    base = pin_at(tables.base, mark.collected)
+    return set() if base is None else set(base.throughs())
 
 
 def _days(log: Log) -> set[date]:
-    table = open_table(log.table)
-    return {day for day, _ in pin(table).parts()} if table is not None else set()
-
-
-def pinned_table(location: str) -> Pinned | None:
-    table = open_table(location)
-    return None if table is None else pin(table)
+    table = pin_at(log.table)
+    return {day for day, _ in table.parts()} if table is not None else set()
 
 
 @dataclass(frozen=True)
@@ -189,7 +184,7 @@ def placed_events(view: View, rows: DataFrame, table_of: TableOf, *more: str) ->
 def _kind(horizon: timedelta) -> Column:
     """Why a copy was accepted: it came by the inbox, so late that its id was forgotten, or ingest lost its memory."""
     pause = F.unix_micros("_arrival") - F.unix_micros("_before")
-    beyond = pause > F.lit(horizon // timedelta(microseconds=1))
+    beyond = pause > F.lit(micros(horizon))
     return F.when(F.col("_partition") == INBOX_PARTITION, REQUEUED).when(beyond, BEYOND).otherwise(WITHIN)
 
 

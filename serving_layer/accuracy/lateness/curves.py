@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 
 from braid.define.durations import format_duration, percent, rounded_up
+from braid.states.calendar import micros
 from serving_layer.accuracy.lateness.event_times import SECOND, Clock, EventTimes
 
 AFTER = (0, 1, 10, 60, 600, 3_600, 86_400)
@@ -91,7 +92,7 @@ def lateness(times: EventTimes, patience: timedelta) -> Lateness:
         f"max(came - t) / {SECOND}",
         *(f"quantile_cont(greatest(seen - t, 0), {q}) / {SECOND}" for q in (0.5, 0.99)),
         f"max(greatest(seen - t, 0)) / {SECOND}",
-        f"count(*) FILTER (ends <= seen - {patience // timedelta(microseconds=1)})",
+        f"count(*) FILTER (ends <= seen - {micros(patience)})",
     ]
     *numbers, late = times.row(f"SELECT {', '.join(parts)} FROM event_times")
     names = [field.name for field in fields(Lateness) if field.name.endswith("_seconds")]
@@ -179,7 +180,7 @@ def watermark(times: EventTimes, delay: timedelta) -> Losses:
         times,
         f"a watermark of {format_duration(delay)}",
         "a stream that drops what comes after its window was closed",
-        lost=f"ends <= seen - {_micros(delay)}",
+        lost=f"ends <= seen - {micros(delay)}",
         twice="false",
     )
 
@@ -213,7 +214,3 @@ def _outcome(times: EventTimes, name: str, says: str, lost: str, twice: str) -> 
         FROM groups
     """)
     return Losses(name, says, events, lost_events, counted_twice, groups, wrong, largest)
-
-
-def _micros(length: timedelta) -> int:
-    return length // timedelta(microseconds=1)
