@@ -33,7 +33,6 @@ SMALL = 32 << 20
 
 
 def exists(spark: SparkSession, log: Log) -> bool:
-
     return bool(DeltaTable.isDeltaTable(spark, log.table))
 
 
