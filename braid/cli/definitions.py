@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix.
+# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix if that does not say it.
 Told = tuple[str, str, str | None, str, str]
 
 
@@ -42,7 +42,7 @@ def check(json: Json = False) -> None:
     counts = f"sources: {len(definitions.sources)}, views: {len(definitions.views)}"
     if not json:
         console.print(f"loaded; {counts}: names, windows and known types are right", highlight=False)
-    leaving: list[Told] = [(*wrong, "see what it says") for wrong in _problems_of_what_leaves(definitions)]
+    leaving: list[Told] = [(*wrong, "") for wrong in _problems_of_what_leaves(definitions)]
     if not json:
         _print_problems(leaving)
         console.print("Spark compiles the SQL and reads the lookups", highlight=False)
@@ -65,8 +65,9 @@ def check(json: Json = False) -> None:
 def _print_problems(problems: list[Told]) -> None:
     for definition, part, sql, message, fix in problems:
         written = f"\n  {sql}" if sql else ""
+        mend = f"\n  -> {fix}" if fix else ""
         console.print(
-            f"{definition}: {part}{written}\n  {message}\n  -> {fix}\n",
+            f"{definition}: {part}{written}\n  {message}{mend}\n",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 

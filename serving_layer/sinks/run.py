@@ -17,7 +17,7 @@ from braid.runtime import status
 from braid.runtime.lock import locked
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.runtime.status import SINKS, ProcessStatus
+from braid.runtime.status import REMOTE_REPORT, SINKS, ProcessStatus
 from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.alerts.send import Sending
 from serving_layer.memory.blocks import BlockCache
@@ -30,7 +30,7 @@ from serving_layer.sinks.outgoing import Target
 from serving_layer.sinks.postgres import PostgresTable
 
 PAUSE = 0.05
-# How often a person's word and the status are looked after, and a view that cannot be followed yet.
+# How often a person's word and the status are looked after on this machine, and a view that cannot be followed yet.
 EVERY = 1.0
 
 log = Logger("sinks")
@@ -153,6 +153,7 @@ def _follow(
     stop: threading.Event,
 ) -> None:
     started, due = datetime.now(UTC), 0.0
+    every = EVERY if settings.home_is_local else REMOTE_REPORT
     for each in followed:
         each.obey()
     while not stop.wait(PAUSE):
@@ -163,7 +164,7 @@ def _follow(
                 each.obey()
             found = tuple(part.status() for part in parts)
             status.write(settings, ProcessStatus(SINKS, os.getpid(), started, datetime.now(UTC), found))
-            due = time.monotonic() + EVERY
+            due = time.monotonic() + every
 
 
 def _send(sending: Sending, stop: threading.Event) -> None:

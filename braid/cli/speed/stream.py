@@ -1,13 +1,11 @@
 """`braid ingest`, `stream`, `maintain` and `recover`: what keeps logs and tails up to date, small and whole."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from braid.cli.health import Health, seen
 from braid.cli.options import Once, SourceNames, ViewNames, sources_of
 from braid.cli.output import Json, console, print_json, print_values
 from braid.cli.speed.log import opened
@@ -15,11 +13,10 @@ from braid.cli.speed.pause import was_paused_or_resumed
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.errors import BraidError
-from braid.runtime.settings import Settings, current_settings
+from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from braid.runtime.status import ProcessStatus
     from speed_layer.recovery import Recovery
 
 
@@ -28,29 +25,6 @@ def register(app: typer.Typer) -> None:
     app.command()(stream)
     app.command()(recover)
     app.command()(maintain)
-
-
-Health = Annotated[
-    bool,
-    typer.Option("--health", help="Answer /health, /alive and /metrics on BRAID_HEALTH_HOST and _PORT."),
-]
-
-
-@contextmanager
-def _seen(settings: Settings, wanted: bool) -> Iterator[None]:
-    """Lets probes and Prometheus see this process, where no supervisor answers for it."""
-    if not wanted:
-        yield
-        return
-    from braid.runtime.status import read_all, this_place
-    from infra.services.health import health_server
-
-    def mine() -> "list[ProcessStatus]":
-        known = read_all(settings)
-        return [process for process in known if (process.pid, process.place) == (os.getpid(), this_place())]
-
-    with health_server(settings, mine):
-        yield
 
 
 def ingest(
@@ -74,7 +48,7 @@ def ingest(
 
     settings = current_settings()
     sources = sources_of(settings, names)
-    with stop_on_signals() as stop, _seen(settings, health):
+    with stop_on_signals() as stop, seen(settings, health):
         run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop)
 
 
@@ -108,7 +82,7 @@ def stream(
         if names
         else list(definitions.sources.values())
     )
-    with stop_on_signals() as stop, _seen(settings, health):
+    with stop_on_signals() as stop, seen(settings, health):
         run(
             spark_session(settings, "braid stream"),
             views,
