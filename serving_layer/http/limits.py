@@ -40,6 +40,11 @@ class Limits:
     def of_one_client(self, number: int) -> int:
         return max(1, number // 4)
 
+    @property
+    def at_once_of_one_client(self) -> int:
+        """Half of those who answer: whoever else asks finds one that is free."""
+        return max(1, self.at_once // 2)
+
 
 class Answering:
     """Answers questions in threads, a few at a time, each within its limits."""
