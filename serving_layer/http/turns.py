@@ -3,11 +3,12 @@
 import asyncio
 import random
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.http.access import OPEN, with_headers
-from serving_layer.http.limits import Limits
+from serving_layer.http.limits import TURN, Limits, Turn
 from serving_layer.http.problems import problem
 
 # A refusal comes after so many seconds. Who asks again at once would otherwise keep the server busy with refusing; and
@@ -17,14 +18,15 @@ REFUSED_AFTER = (0.5, 1.5)
 
 @dataclass
 class _Line:
-    """The questions of one client: those that are answered, and those that wait for them."""
+    """The questions of one client: those that are answered or wait for that, and the turns that are not over."""
 
     turn: asyncio.Semaphore
     length: int = 0
+    turns: int = 0
 
 
 class Turns:
-    """Before all else. A question's turn is over when its answer begins: a stream of events holds up nobody."""
+    """Before all else. A turn is over when its answer begins and nobody works on it: a stream of events has none."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app, self._seconds = app, limits.seconds
@@ -48,14 +50,14 @@ class Turns:
         line.length += 1
         try:
             if await self._has_turn(line):
-                await self._answered(line, scope, receive, send)
+                line.turns += 1
+                await self._answered(Turn(partial(self._over, client, line)), scope, receive, send)
             else:
                 late = problem(503, f"its turn did not come within {self._seconds:g} s: ask less at a time.")
                 await late(scope, receive, with_headers(send))
         finally:
             line.length -= 1
-            if not line.length:
-                del self._lines[client]
+            self._forget(client, line)
 
     async def _has_turn(self, line: _Line) -> bool:
         try:
@@ -64,23 +66,31 @@ class Turns:
             return False
         return True
 
-    async def _answered(self, line: _Line, scope: Scope, receive: Receive, send: Send) -> None:
-        is_over = False
+    def _over(self, client: str, line: _Line) -> None:
+        line.turns -= 1
+        line.turn.release()
+        self._forget(client, line)
 
-        def over() -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                line.turn.release()
+    def _forget(self, client: str, line: _Line) -> None:
+        if not line.length and not line.turns:
+            self._lines.pop(client, None)
+
+    async def _answered(self, turn: Turn, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+        TURN.set(turn)
 
         async def noticing(message: Message) -> None:
-            over()
+            nonlocal has_begun
+            if not has_begun:
+                has_begun = True
+                turn.give()
             await send(message)
 
         try:
             await self._app(scope, receive, noticing)
         finally:
-            over()
+            if not has_begun:
+                turn.give()
 
 
 async def refused_slowly(status: int, reason: str, scope: Scope, receive: Receive, send: Send) -> None:
