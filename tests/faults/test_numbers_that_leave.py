@@ -76,7 +76,7 @@ class MixtureReader:
         while not self.stop.wait(0.05):
             try:
                 with psycopg.connect(self._dsn, autocommit=True, connect_timeout=2) as connection:
-                    while not self.stop.wait(0.01):
+                    while not self.stop.wait(0.05):
                         rows = connection.execute("SELECT DISTINCT _version FROM page_traffic").fetchall()
                         versions = tuple(sorted(version for (version,) in rows))
                         # Before the first rows are there, it is empty.
@@ -191,7 +191,7 @@ def test_table_and_topic_are_what_is_asked_for_after_all_that_can_happen(
     topic = f"out-{stage.source.kafka_topic}"
     stage.environment["BRAID_DSN_WAREHOUSE"] = server.dsn
     define(stage, topic, "status < 600")
-    sending = send(stage, tmp_path / "truth", ENDLESS, rate=100)
+    sending = send(stage, tmp_path / "truth", ENDLESS, rate=30)
     with MixtureReader(server.dsn) as reader:
         sinks = live_and_die(stage, server, topic, random.Random(seed))
         assert sending.stop() == INTERRUPTED
