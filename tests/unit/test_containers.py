@@ -221,6 +221,23 @@ def test_nobody_is_root() -> None:
     assert last == "10001:10001"
 
 
+def test_every_pod_is_as_restricted_as_its_namespace_asks() -> None:
+    assert only("Namespace")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    engine = only("SparkApplication")["spec"]
+    airflow = yaml.safe_load((KUBERNETES / "airflow-values.yaml").read_text())["securityContexts"]
+    contexts = [
+        *(engine[role]["securityContext"] for role in ("driver", "executor")),
+        *(pod["securityContext"] | pod["containers"][0]["securityContext"] for pod in pods()),
+        airflow["pod"] | airflow["containers"],
+    ]
+    assert len(contexts) == 5
+    for context in contexts:
+        assert context["runAsNonRoot"] is True
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
 def test_the_engine_is_the_only_one_and_comes_back_with_its_checkpoints() -> None:
     spec = only("SparkApplication")["spec"]
     assert spec["restartPolicy"] == {"type": "Always"}
@@ -289,7 +306,8 @@ def test_of_the_sinks_there_is_never_a_second_one_and_prometheus_finds_them() ->
 
 def test_every_image_is_pinned_and_braids_is_the_same_everywhere() -> None:
     dockerfile = (CONTAINER / "Dockerfile").read_text()
-    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${BASE}"}
+    bases = re.findall(r"^ARG BASE=(\S+)", dockerfile, re.MULTILINE)
     services = [service["image"] for service in compose()["services"].values()]
     images = {*bases, *services, only("SparkApplication")["spec"]["image"]}
     values = yaml.safe_load((KUBERNETES / "airflow-values.yaml").read_text())
@@ -339,6 +357,8 @@ def test_a_container_runs_the_command_that_it_is_given(entrypoint: Any) -> None:
         "spark-class", "org.apache.spark.deploy.worker.Worker", "spark://m:7077"
     ]  # fmt: skip
     assert entrypoint("airflow", "scheduler") == ["airflow", "scheduler"]
+    # As Airflow's chart has it.
+    assert entrypoint("bash", "-c", "exec airflow scheduler") == ["airflow", "scheduler"]
 
 
 def test_a_driver_is_submitted_in_its_pod(entrypoint: Any) -> None:
