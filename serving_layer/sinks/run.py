@@ -30,6 +30,8 @@ from serving_layer.sinks.outgoing import Target
 from serving_layer.sinks.postgres import PostgresTable
 
 PAUSE = 0.05
+# How long deliveries may take to come to their end, all of them together.
+PATIENCE = 30.0
 # How often a person's word and the status are looked after on this machine, and a view that cannot be followed yet.
 EVERY = 1.0
 
@@ -135,11 +137,18 @@ def run(
             _follow(settings, followed, [*sinks, *sending], stop)
         finally:
             stop.set()
-            for thread in threads:
-                thread.join(60.0)
-        for sink in sinks:
-            sink.target.close()
+            _end(threads)
+        for sink, thread in zip(sinks, threads, strict=False):
+            if not thread.is_alive():
+                sink.target.close()
     status.forget(settings, SINKS)
+
+
+def _end(threads: Sequence[threading.Thread]) -> None:
+    """Those who have not ended by then are left: a delivery may be cut off at any moment."""
+    deadline = time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _thread(name: str, work: Callable[[], None]) -> threading.Thread:
