@@ -90,7 +90,7 @@ def play(checkouts: dict[str, Path], folder: Path, events: int, days: int) -> di
             home = folder / name
             home.mkdir()
             homes[name] = kept | {
-                "BRAID_HOME": str(home / "home"), "BRAID_DEFINITIONS": "examples.weblog",
+                "BRAID_HOME": str(home / "home"), "BRAID_DEFINITIONS": "braid.examples.weblog",
                 "BRAID_KAFKA_BOOTSTRAP": settings.bootstrap,
             }  # fmt: skip
         sent = f"produce --events {events} --days {days} --late 0.1 --duplicates 0.02 --malformed 0.01"

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 import braid
 from braid.cli.app import app
 from braid.define.durations import format_duration
+from braid.examples.stage import NAMES
 from braid.runtime.settings import PREFIX, Settings
-from examples.stage import NAMES
 
 REFERENCE = Path(__file__).parent / "reference"
 ROOT = Path(__file__).parents[1]
@@ -282,9 +282,9 @@ MEANINGS = {
 def tables_reference(spark: Any) -> str:
     """The columns of every table that Braid writes, with the types that Spark gives them."""
     from braid.check.definitions import compiled_states
+    from braid.examples.weblog import page_traffic, requests, visits
     from braid.log.events import log_ddl
     from braid.tables.view_tables import base_columns, tail_columns
-    from examples.weblog import page_traffic, requests, visits
     from serving_layer.accuracy.report.history import kept_schema
 
     fields = dict(part.strip().split(" ", 1) for part in log_ddl(requests).split(","))

@@ -121,7 +121,7 @@ def _short(text: str) -> str:
 
 
 def main(names: Sequence[str]) -> None:
-    from examples.stage import NAMES
+    from braid.examples.stage import NAMES
 
     for name in names or NAMES:
         command = [str(Path(sys.executable).with_name("braid")), "demo", name, "--json"]

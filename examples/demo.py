@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from examples import weblog
+from braid.examples import weblog
 
 # The demo sends three days within seconds: its events say themselves when they would have come.
 requests = replace(weblog.requests, schema=f"{weblog.requests.schema}, arrived timestamp", arrival="arrived")

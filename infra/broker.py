@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError
+from braid.infra.preflight import java_command
+from braid.infra.services.service import HOST, Children, Service, end, killed_on_failure, refuse_taken_ports
 from braid.runtime.installation import jars
-from infra.preflight import java_command
-from infra.services.service import HOST, Children, Service, end, killed_on_failure, refuse_taken_ports
 
 PART = "broker"
 HEAP = ("-Xms256m", "-Xmx512m")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError, SettingsError
+from braid.infra import broker as embedded
+from braid.infra.broker import Broker
 from braid.runtime.settings import Settings
-from infra import broker as embedded
-from infra.broker import Broker
 
 
 @dataclass(frozen=True)

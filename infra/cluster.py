@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 
 from braid.errors import BraidError
+from braid.infra.cluster_files import MASTER, Choices, LocalCluster
+from braid.infra.services.service import HOST, killed_on_failure, open_local, refuse_taken_ports
 from braid.runtime.spark_cluster import SECRET_VARIABLE
-from infra.cluster_files import MASTER, Choices, LocalCluster
-from infra.services.service import HOST, killed_on_failure, open_local, refuse_taken_ports
 
 DEFAULT = Choices(workers=2, cores=2, memory="4g")
 # What a master or a worker needs itself; executors have memory of their own.

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from braid.errors import SettingsError
+from braid.infra.services.service import HOST, Service
 from braid.runtime.settings import Settings
-from infra.services.service import HOST, Service
 
 MASTER = "master"
 

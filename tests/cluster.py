@@ -7,8 +7,8 @@ from typing import Any
 
 import psutil
 
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
+from braid.infra import cluster as local
+from braid.infra.cluster_files import LocalCluster
 from tests.conftest import free_port
 
 

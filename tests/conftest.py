@@ -69,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
     """A real broker on free ports."""
-    from infra import broker as embedded
+    from braid.infra import broker as embedded
 
     node = embedded.Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port())
     embedded.start(node)

@@ -7,6 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("braid", "batch_layer", "speed_layer", "serving_layer", "infra", "examples", "bench", "dags")
 
+# braid/ has a link to each, so that nothing general is installed at the top level.
+LINKED = ("braid.infra", "braid.examples", "braid.dags")
+
 
 @cache
 def modules() -> dict[str, ast.Module]:
@@ -38,5 +41,6 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 def _path(name: str) -> str | None:
-    base = name.replace(".", "/")
+    base = name.removeprefix("braid.") if name.startswith(LINKED) else name
+    base = base.replace(".", "/")
     return next((path for path in (f"{base}.py", f"{base}/__init__.py") if path in modules()), None)

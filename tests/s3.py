@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from braid.infra.preflight import java_command
 from braid.runtime.installation import optional_dir
-from infra.preflight import java_command
 from tests.conftest import free_port
 from tests.waiting import until
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from braid.infra import broker as embedded
 from braid.runtime.settings import Settings
-from infra import broker as embedded
 from tests.conftest import free_port
 
 # A quote and a backslash in it would end a carelessly written login configuration.

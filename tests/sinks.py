@@ -6,7 +6,8 @@ from typing import Any
 from braid.define.alerts import Alert
 from braid.define.view import View
 from braid.define.windows import Window
-from braid.deploy.store import changing, promoted, replayed, rolled_back
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
 from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.memory.changes import rows_of

@@ -1,4 +1,4 @@
-"""Puts the commands together."""
+"""The `braid` command itself: its help, and the module in which each command is."""
 
 from importlib import import_module
 from typing import Annotated
@@ -8,30 +8,45 @@ import typer
 from braid.runtime import logging as logs
 from braid.runtime.settings import current_settings
 
-COMMANDS = (
-    "demo.command",
-    "platform.doctor",
-    "platform.broker",
-    "platform.cluster",
-    "definitions",
-    "produce",
-    "speed.log",
-    "speed.stream",
-    "speed.run",
-    "speed.plan",
-    "speed.kappa",
-    "batch.commands",
-    "serving.compare",
-    "platform.airflow",
-    "platform.standby",
-    "serving.query",
-    "serving.serve",
-    "serving.sql",
-    "serving.sink",
-    "serving.alerts",
-    "serving.monitor",
-    "platform.up",
-)
+# Where each command and each group of commands is, in the order in which help lists them.
+COMMANDS = {
+    "demo": "demo.command",
+    "setup": "platform.setup",
+    "doctor": "platform.up",
+    "version": "platform.up",
+    "check": "definitions",
+    "views": "definitions",
+    "show": "definitions",
+    "produce": "produce",
+    "log": "speed.log",
+    "ledger": "speed.log",
+    "ingest": "speed.stream",
+    "stream": "speed.stream",
+    "recover": "speed.log",
+    "maintain": "speed.stream",
+    "run": "speed.stream",
+    "plan": "speed.plan",
+    "apply": "speed.plan",
+    "compare": "serving.compare",
+    "standby": "platform.standby",
+    "query": "serving.query",
+    "tail": "serving.query",
+    "serve": "serving.serve",
+    "sql": "serving.sql",
+    "alerts": "serving.sink",
+    "up": "platform.up",
+    "status": "platform.up",
+}
+GROUPS = {
+    "broker": "platform.services",
+    "cluster": "platform.services",
+    "quarantine": "speed.log",
+    "kappa": "speed.kappa",
+    "batch": "batch.commands",
+    "airflow": "platform.services",
+    "sink": "serving.sink",
+    "monitor": "serving.serve",
+}
 
 app = typer.Typer(
     name="braid",
@@ -64,5 +79,7 @@ def prepare(
     logs.configure(settings.log_level, settings.log_format)
 
 
-for name in COMMANDS:
-    import_module(f"braid.cli.{name}").register(app)
+for name, place in COMMANDS.items():
+    app.command()(getattr(import_module(f"braid.cli.{place}"), name))
+for name, place in GROUPS.items():
+    app.add_typer(getattr(import_module(f"braid.cli.{place}"), name), name=name)

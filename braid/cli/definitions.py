@@ -1,6 +1,6 @@
 """`braid check`, `braid views` and `braid show`: what is defined, and whether it works."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 Told = tuple[str, str, str | None, str, str]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(check)
-    app.command()(views)
-    app.command()(show)
-
-
 def check(json: Json = False) -> None:
     """Compile every source and view with Spark, read every lookup, ask every sink, and report all problems at once.
 
@@ -42,7 +36,7 @@ def check(json: Json = False) -> None:
     counts = f"sources: {len(definitions.sources)}, views: {len(definitions.views)}"
     if not json:
         console.print(f"loaded; {counts}: names, windows and known types are right", highlight=False)
-    leaving: list[Told] = [(*wrong, "") for wrong in _problems_of_what_leaves(definitions)]
+    leaving = _problems_of_what_leaves(definitions)
     if not json:
         _print_problems(leaving)
         console.print("Spark compiles the SQL and reads the lookups", highlight=False)
@@ -72,18 +66,12 @@ def _print_problems(problems: list[Told]) -> None:
         )  # fmt: skip
 
 
-def _problems_of_what_leaves(definitions: Definitions) -> Iterator[tuple[str, str, None, str]]:
-    """Of sinks and alerts: definition, part, no SQL, and what is wrong."""
-    from serving_layer.alerts import check as of_alerts
-    from serving_layer.sinks import check as of_sinks
+def _problems_of_what_leaves(definitions: Definitions) -> list[Told]:
+    """Of sinks and alerts."""
+    from serving_layer.sinks.check import problems
 
-    settings = current_settings()
-    for found in of_sinks.problems(settings, definitions.views.values()):
-        yield f"view {found.view!r}", f"sink {found.sink!r}", None, found.message
-    alerts = definitions.alerts.values()
-    known = [(alert, of_sinks.served_schema(settings, alert.view.name)) for alert in alerts]
-    for wrong in of_alerts.problems(known):
-        yield f"alert {wrong.alert!r}", wrong.part, None, wrong.message
+    found = problems(current_settings(), definitions.views.values(), definitions.alerts.values())
+    return [(one.definition, one.part, None, one.message, "") for one in found]
 
 
 def views(json: Json = False) -> None:
@@ -145,7 +133,7 @@ def known_types(settings: Settings, view: View) -> dict[str, str | None]:
 
     Once such states are stored, their table says it.
     """
-    from braid.tables.column_types import column_types
+    from braid.tables.in_database import column_types
 
     stored: Mapping[str, str] = {}
     for version in load(settings, view.name).versions:

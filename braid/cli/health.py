@@ -24,8 +24,8 @@ def seen(settings: Settings, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
+    from braid.infra.services.health import health_server
     from braid.runtime.status import read_all, this_place
-    from infra.services.health import health_server
 
     def mine() -> "list[ProcessStatus]":
         known = read_all(settings)

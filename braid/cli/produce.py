@@ -38,10 +38,6 @@ _OF_SCENARIOS = (
 _OF_ROWS = ("arrival", "renames", "id_column", "delimiter")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(produce)
-
-
 def _option(panel: str, text: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel)
 

@@ -41,7 +41,7 @@ class Definitions:
 
 
 def load_definitions(setting: str) -> Definitions:
-    """What the setting BRAID_DEFINITIONS names: "examples.weblog", or the path of a .py file."""
+    """What the setting BRAID_DEFINITIONS names: "braid.examples.weblog", or the path of a .py file."""
     is_file = setting.endswith(".py") or "/" in setting or Path(setting).is_file()
     module = _load_file(Path(setting).expanduser()) if is_file else _load_module(setting)
     return collect(vars(module).values(), setting)

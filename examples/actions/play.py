@@ -7,10 +7,10 @@ import math
 import random
 from datetime import UTC, datetime, timedelta
 
-from examples.actions import actions_per_hour
-from examples.stage.checks import Played, Shown, against_truth, equal
-from examples.stage.naive import Answer, Event, answer, different, summed, tumbling
-from examples.stage.stage import Stage
+from braid.examples.actions import actions_per_hour
+from braid.examples.stage.checks import Played, Shown, against_truth, equal
+from braid.examples.stage.naive import Answer, Event, answer, different, summed, tumbling
+from braid.examples.stage.stage import Stage
 
 TAPS = 3000
 BEGIN, HOURS = datetime(2026, 3, 3, 6, tzinfo=UTC), 12

@@ -7,10 +7,10 @@ import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from examples.billing import campaign_bills
-from examples.stage.checks import Played, Shown, equal
-from examples.stage.naive import Answer, Event, answer, summed, total, tumbling
-from examples.stage.stage import Stage
+from braid.examples.billing import campaign_bills
+from braid.examples.stage.checks import Played, Shown, equal
+from braid.examples.stage.naive import Answer, Event, answer, summed, total, tumbling
+from braid.examples.stage.stage import Stage
 
 EVENTS = 4000
 BEGIN, LENGTH = datetime(2026, 3, 4, 20, tzinfo=UTC), timedelta(minutes=5)

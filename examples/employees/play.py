@@ -7,10 +7,10 @@ import random
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from examples.employees import headcount
-from examples.stage.checks import Played, Shown, against_truth, equal
-from examples.stage.naive import Answer, Event, all_time, answer, average, total
-from examples.stage.stage import Stage
+from braid.examples.employees import headcount
+from braid.examples.stage.checks import Played, Shown, against_truth, equal
+from braid.examples.stage.naive import Answer, Event, all_time, answer, average, total
+from braid.examples.stage.stage import Stage
 
 FIRST, MORE, AGAIN = 120, 60, 15
 # People begin on the first of a quarter.

@@ -7,10 +7,10 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 
-from examples.hashtags import hashtag_trends
-from examples.stage.checks import Played, Shown, equal
-from examples.stage.naive import Answer, Event, answer, sliding
-from examples.stage.stage import Stage
+from braid.examples.hashtags import hashtag_trends
+from braid.examples.stage.checks import Played, Shown, equal
+from braid.examples.stage.naive import Answer, Event, answer, sliding
+from braid.examples.stage.stage import Stage
 
 MESSAGES, TEN = 2400, 10
 BEGIN = datetime(2026, 3, 7, 18, tzinfo=UTC)

@@ -7,10 +7,10 @@ import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from examples.pageviews import views_by_country
-from examples.stage.checks import Played, Shown, against_truth, identical
-from examples.stage.naive import Answer, Event, answer, summed, tumbling
-from examples.stage.stage import Stage
+from braid.examples.pageviews import views_by_country
+from braid.examples.stage.checks import Played, Shown, against_truth, identical
+from braid.examples.stage.naive import Answer, Event, answer, summed, tumbling
+from braid.examples.stage.stage import Stage
 
 VIEWS, MOVERS = 800, 8
 BEGIN = datetime(2026, 3, 5, 8, tzinfo=UTC)

@@ -7,13 +7,23 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from braid.deploy import store as deployment
+from braid.examples.sensors import alerts, climate, usual
+from braid.examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, text
+from braid.examples.stage.naive import (
+    Answer,
+    Event,
+    all_time,
+    answer,
+    average,
+    deviation,
+    least,
+    most,
+    sliding,
+)
+from braid.examples.stage.stage import Stage
 from braid.tables.commits import newest_tail_commit
 from braid.tables.spark_tables import pinned, throughs
 from braid.tables.view_tables import ViewTables
-from examples.sensors import alerts, climate, usual
-from examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, text
-from examples.stage.naive import Answer, Event, all_time, answer, average, deviation, least, most, sliding
-from examples.stage.stage import Stage
 from serving_layer.answer.reader import read
 
 SHOWN = 14

@@ -5,8 +5,8 @@ from importlib import import_module
 
 from braid.define.names import suggest
 from braid.errors import BraidError
-from examples.stage.checks import Played
-from examples.stage.stage import Stage
+from braid.examples.stage.checks import Played
+from braid.examples.stage.stage import Stage
 
 # In the order in which they are best read.
 NAMES = ("words", "hashtags", "employees", "actions", "billing", "weblog", "pageviews", "sensors")
@@ -17,5 +17,5 @@ Play = Callable[[Stage], Played]
 def play_of(name: str) -> Play:
     if name not in NAMES:
         raise BraidError(f"there is no example {name!r}. {suggest(name, NAMES, 'examples')}")
-    play: Play = import_module(f"examples.{name}.play").play
+    play: Play = import_module(f"braid.examples.{name}.play").play
     return play

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from braid.define.view import View
+from braid.examples.stage.naive import Answer
 from braid.measures import Measure
 from braid.measures.base import FLOAT_TOLERANCE
-from examples.stage.naive import Answer
 
 
 @dataclass(frozen=True)

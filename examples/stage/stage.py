@@ -21,14 +21,14 @@ from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.deploy.versions import Version
+from braid.examples.stage.checks import TruthCheck, against_truth, equal, identical
+from braid.examples.stage.naive import Answer, Event
 from braid.log.contents import read
 from braid.log.table import Log
 from braid.produce.outlet import FileOutlet, kafka_outlet
 from braid.produce.record import EVENT, Record
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
-from examples.stage.checks import TruthCheck, against_truth, equal, identical
-from examples.stage.naive import Answer, Event
 from serving_layer.answer.answers import ask, ask_top, provenance
 from serving_layer.answer.reader import FromTables
 from serving_layer.answer.request import parse_ranking, parse_request

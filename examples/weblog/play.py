@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid.produce.record import Record
-from braid.produce.weblog import Weblog, weblog
-from examples.stage.checks import Played, Shown, against_truth, equal
-from examples.stage.naive import (
+from braid.examples.stage.checks import Played, Shown, against_truth, equal
+from braid.examples.stage.naive import (
     Answer,
     Event,
     Windows,
@@ -24,8 +22,10 @@ from examples.stage.naive import (
     sliding,
     total,
 )
-from examples.stage.stage import Stage
-from examples.weblog.website import daily_pages, health, trending, visits
+from braid.examples.stage.stage import Stage
+from braid.examples.weblog.website import daily_pages, health, trending, visits
+from braid.produce.record import Record
+from braid.produce.weblog import Weblog, weblog
 
 NASTY = Weblog(events=3000, days=2, seed=1, late=0.2, duplicates=0.05, malformed=0.03, out_of_order=0.1)
 SHOWN = 8

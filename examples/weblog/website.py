@@ -1,7 +1,7 @@
 """More questions about the requests of this folder: what is trending now, and is the site well?"""
 
 from braid import View, approx_distinct, count, mean, quantile, sliding, sum_
-from examples.weblog import daily_pages, requests, visits
+from braid.examples.weblog import daily_pages, requests, visits
 
 __all__ = ["daily_pages", "health", "requests", "trending", "visits"]
 

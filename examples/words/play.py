@@ -7,10 +7,10 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 
-from examples.stage.checks import Played, Shown, equal
-from examples.stage.naive import Answer, Event, all_time, answer
-from examples.stage.stage import Stage
-from examples.words import word_counts
+from braid.examples.stage.checks import Played, Shown, equal
+from braid.examples.stage.naive import Answer, Event, all_time, answer
+from braid.examples.stage.stage import Stage
+from braid.examples.words import word_counts
 
 SENTENCES, MORE = 800, 400
 PROVERBS = (

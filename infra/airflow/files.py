@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 
 from braid.errors import BraidError
+from braid.infra.services.service import HOST, Service
 from braid.runtime.settings import Settings
-from infra.services.service import HOST, Service
 
 USER = "admin"
 DEFAULT_PORT = 8080
-# Beside this package in the repository; Airflow reads files, not packages.
+# Airflow reads files, not packages. In a checkout they are beside this folder, installed they are too.
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 # Each worker is a process of 130 MB, and the pool lets one Spark run at a time.
 PARALLELISM = 2

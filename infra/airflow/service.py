@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from braid.errors import BraidError
-from infra.airflow.api import Api
-from infra.airflow.files import LocalAirflow, prepare
-from infra.services.service import HOST, Children, last_words, refuse_taken_ports, waited_for
+from braid.infra.airflow.api import Api
+from braid.infra.airflow.files import LocalAirflow, prepare
+from braid.infra.services.service import HOST, Children, last_words, refuse_taken_ports, waited_for
 
 # Without a log server (the files are on this machine) and without a triggerer (no DAG here defers): the API has the
 # only port, and it is open to this machine alone.

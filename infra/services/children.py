@@ -1,4 +1,4 @@
-"""What a supervisor can look after: a process of its own, and the embedded broker, which is nobody's."""
+"""What a supervisor starts and watches: a command as a process of its own, and the embedded broker."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from typing import Protocol
 
 import psutil
 
+from braid.infra import brokers
+from braid.infra.broker import PART, Broker, stop_all
+from braid.infra.brokers import Brokers
+from braid.infra.services.service import is_alive
 from braid.runtime.logging import Logger
-from infra import brokers
-from infra.broker import PART, Broker, stop_all
-from infra.brokers import Brokers
-from infra.services.service import is_alive
 
 Say = Callable[[str, str], None]
 

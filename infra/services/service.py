@@ -20,8 +20,8 @@ from typing import ClassVar, Protocol, TypeVar
 import psutil
 
 from braid.errors import BraidError
+from braid.infra.preflight import check_java
 from braid.runtime.lock import locked
-from infra.preflight import check_java
 
 HOST = "127.0.0.1"
 LOOK_EVERY = 0.1
@@ -202,3 +202,10 @@ def port_is_taken(port: int) -> bool:
         except OSError:
             return True
     return False
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
+from braid.infra.services.children import Running, Say, Startable
 from braid.runtime.status import ChildStatus
-from infra.services.children import Running, Say, Startable
 
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 60.0

@@ -28,9 +28,9 @@ from serving_layer.alerts.judge import (
     touched_by,
     verdict,
 )
+from serving_layer.answer.json_values import typed_array
 from serving_layer.answer.numbers import STATUS
 from serving_layer.memory.changes import Row
-from serving_layer.sinks.columns import typed_array
 from serving_layer.sinks.outgoing import Delivery, Held, row_id
 
 

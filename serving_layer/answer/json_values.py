@@ -1,4 +1,4 @@
-"""Turns values into what JSON can hold without loss, with instants in the source's zone."""
+"""Turns values into what JSON can hold without loss, with instants in the source's zone, and back into their types."""
 
 import math
 from datetime import UTC, date, datetime, timedelta
@@ -45,6 +45,18 @@ def plain(value: Any, zone: ZoneInfo) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def typed_array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Plain values of a column in the column's own type again."""
+    if pa.types.is_decimal(kind):
+        return pa.array([None if value is None else Decimal(value) for value in values], kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_floating(kind):
+        texts = [None if value is None else str(value) for value in values]
+        return pa.array(texts, pa.string()).cast(kind)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array([None if value is None else bytes.fromhex(value) for value in values], kind)
+    return pa.array(values, kind)
 
 
 def _moments(column: pa.ChunkedArray | pa.Array, zone: ZoneInfo) -> list[str | None] | None:

@@ -14,7 +14,7 @@ from braid.measures import Measure
 from braid.measures.aggregates import Count
 from braid.merge.arrow import IN_TAIL, Snapshot, served_states
 from braid.states import EVENTS, arrow
-from braid.states.finality import watermark
+from braid.states.calendar import watermark
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE, bounds
 
@@ -48,6 +48,11 @@ def numbers(snapshot: Snapshot, grain: str | None = None, keys: tuple[str, ...] 
     view = snapshot.view
     found = _presented(view, served_states(snapshot), view.keys if keys is None else keys, grain)
     return found.append_column(STATUS, statuses(found, final_until(view, snapshot.mark)))
+
+
+def columns_of_numbers(snapshot: Snapshot) -> pa.Schema:
+    """The columns of `numbers` that are the view's own: keys, window, measures."""
+    return pa.schema([field for field in numbers(snapshot).schema if field.name not in (*KNOWN, STATUS)])
 
 
 def totals(

@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from braid.define.durations import parse_duration
 from braid.define.sinks import FilesSink
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
-from serving_layer.answer.numbers import final_until
+from serving_layer.answer.numbers import columns_of_numbers, final_until
 from serving_layer.memory.changes import Move, rows_of
 from serving_layer.memory.view_in_memory import ViewInMemory
-from serving_layer.sinks.columns import columns_of_numbers
 from serving_layer.sinks.outgoing import (
     VERSION,
     Delivery,

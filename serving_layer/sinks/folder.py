@@ -14,8 +14,7 @@ from braid.define.sinks import FilesSink
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.states.arrow import INSTANT
-from serving_layer.answer.json_values import plain_rows
-from serving_layer.sinks.columns import typed_array
+from serving_layer.answer.json_values import plain_rows, typed_array
 from serving_layer.sinks.controls import last_revision, note_revision
 from serving_layer.sinks.kafka_topic import held_by
 from serving_layer.sinks.outgoing import BOUNDS, Delivery, Held

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from infra.airflow import service as local
-from infra.airflow.api import Api
-from infra.airflow.files import DAGS, LocalAirflow
+from braid.infra.airflow import service as local
+from braid.infra.airflow.api import Api
+from braid.infra.airflow.files import DAGS, LocalAirflow
 from tests.conftest import free_port
 from tests.waiting import until
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from braid.examples import weblog
+from braid.infra.airflow import service as local
 from braid.runtime.settings import Settings
-from examples import weblog
-from infra.airflow import service as local
 from tests.airflow.conftest import DAILY, Running
 from tests.streams import rows_of, tables_of
 from tests.waiting import until
@@ -63,7 +63,7 @@ def shop(
     (folder / "drop").mkdir()
     (folder / "shop.py").write_text(
         "from dataclasses import replace\n"
-        "from examples import weblog\n"
+        "from braid.examples import weblog\n"
         f'requests = replace(weblog.requests, kafka_topic=None, files="{folder}/drop/*.jsonl")\n'
         'page_traffic = replace(weblog.page_traffic, source=requests, mode="lambda")\n'
     )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from braid.cli.platform import airflow as commands
+from braid.cli.platform import services as commands
 from braid.errors import BraidError, CheckFailed
-from infra.airflow import service as local
-from infra.airflow.files import DAGS, LocalAirflow, prepare
+from braid.infra.airflow import service as local
+from braid.infra.airflow.files import DAGS, LocalAirflow, prepare
 
 
 @pytest.fixture
@@ -97,4 +97,4 @@ def test_tasks_find_the_same_braid_and_no_other_airflow(airflow: LocalAirflow) -
 
 def test_the_status_of_what_does_not_run_is_a_failed_check(home: Path) -> None:
     with pytest.raises(CheckFailed, match="braid airflow up"):
-        commands.status()
+        commands.status_airflow()

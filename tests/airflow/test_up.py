@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from braid.errors import BraidError
-from infra.airflow import service as local
-from infra.airflow.files import DAGS
+from braid.infra.airflow import service as local
+from braid.infra.airflow.files import DAGS
 from tests.airflow.conftest import DAILY, Running
 from tests.conftest import free_port
 from tests.waiting import until

@@ -30,7 +30,7 @@ BRAID = str(Path(sys.executable).with_name("braid"))
 DEFINITIONS = """\
 from dataclasses import replace
 from braid import count, sum_
-from examples import weblog
+from braid.examples import weblog
 requests = replace(weblog.requests, kafka_topic={topic!r})
 page_traffic = replace(weblog.page_traffic, source=requests, measures={{"hits": count(), "bytes": sum_("bytes")}})
 visits = replace(weblog.visits, source=requests, mode="kappa")

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from braid.infra import brokers
+from braid.infra.brokers import Brokers
 from braid.tables.commits import newest_commit
-from infra import brokers
-from infra.brokers import Brokers
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

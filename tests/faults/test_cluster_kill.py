@@ -12,13 +12,13 @@ import pytest
 
 from braid.define.view import View
 from braid.deploy import store as deployment
+from braid.infra import broker as embedded
+from braid.infra import cluster as local
+from braid.infra.cluster_files import LocalCluster
 from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from infra import broker as embedded
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
 from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
 from tests.cluster import environment, executors, running_cluster, worker

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from braid.infra import broker as embedded
 from braid.tables.commits import BaseCommit, described, newest_commit
-from infra import broker as embedded
 from speed_layer.ledger.balance import take_stock
 from tests.faults.stage import (
     ENDLESS,

@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
+from braid.examples.weblog import requests
+from braid.infra import broker as embedded
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
 from braid.produce.run import Production, run
 from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
-from examples.weblog import requests
-from infra import broker as embedded
 from speed_layer.ingest.job import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

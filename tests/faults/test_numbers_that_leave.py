@@ -15,7 +15,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from braid.deploy import store as deployment
-from infra import broker as embedded
+from braid.infra import broker as embedded
 from serving_layer.alerts.judge import OVER
 from serving_layer.answer.json_values import plain
 from tests.faults.stage import (

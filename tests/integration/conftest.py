@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from braid import Source
+from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.runtime.settings import Settings
-from infra.broker import Broker
 from tests.kafka import create_topic
 
 RULES = {"status is an HTTP code": "status between 100 and 599"}

@@ -12,10 +12,10 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 
 from braid.errors import BraidError
+from braid.infra import broker as embedded
+from braid.infra import brokers
+from braid.infra.services.service import port_is_taken
 from braid.runtime.settings import Settings
-from infra import broker as embedded
-from infra import brokers
-from infra.services.service import port_is_taken
 from tests.conftest import Answer, free_port
 
 

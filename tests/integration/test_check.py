@@ -52,7 +52,7 @@ def only(problems: list[Problem]) -> Problem:
 
 
 def test_the_example_has_no_problems(spark: Any) -> None:
-    assert check(spark, load_definitions("examples.weblog")) == []
+    assert check(spark, load_definitions("braid.examples.weblog")) == []
 
 
 def test_a_definition_with_everything_has_no_problems(spark: Any, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from braid.errors import BraidError
-from infra import cluster as local
-from infra.cluster_files import LocalCluster
+from braid.infra import cluster as local
+from braid.infra.cluster_files import LocalCluster
 from tests.cluster import environment, running_cluster, worker
 from tests.conftest import Answer, free_port
 

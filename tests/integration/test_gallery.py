@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
+from braid.examples.stage import NAMES, play_of
+from braid.examples.stage.checks import Played
+from braid.examples.stage.stage import Stage
+from braid.infra.broker import Broker
 from braid.runtime.settings import Settings
-from examples.stage import NAMES, play_of
-from examples.stage.checks import Played
-from examples.stage.stage import Stage
-from infra.broker import Broker
 from tests.conftest import Answer
 from tests.documents import module_at
 

@@ -13,10 +13,10 @@ import pytest
 
 from braid.cut import last_closed
 from braid.errors import BraidError
+from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
-from infra.broker import Broker
 from speed_layer.ingest.job import behind_kafka, ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from braid.errors import BraidError
+from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.tables.maintenance import maintain
-from infra.broker import Broker
 from speed_layer.ingest.job import ingest
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock

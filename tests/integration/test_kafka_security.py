@@ -116,7 +116,7 @@ def test_records_go_in_and_out_with_the_least_that_each_user_may_do(
 
 
 def test_a_plan_that_is_printed_hides_the_login(kafka: Secured, spark: Any) -> None:
-    from examples.weblog import requests
+    from braid.examples.weblog import requests
     from speed_layer.ingest.records import kafka_options
 
     settings = kafka.settings("SASL_PLAINTEXT", **login("ingest"))

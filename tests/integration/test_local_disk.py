@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from braid.infra.preflight import java_command
 from braid.runtime.installation import jars_dir
-from infra.preflight import java_command
 
 RACE = Path(__file__).parents[1] / "java" / "CommitRace.java"
 OURS = "braid.LocalCommits"

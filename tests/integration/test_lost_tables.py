@@ -13,12 +13,12 @@ import pytest
 
 from batch_layer.plan import plan
 from braid.errors import BraidError
+from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit, described, newest_commit, newest_tail_commit
 from braid.tables.delta_rs import open_table
 from braid.tables.maintenance import vacuum
-from infra.broker import Broker
 from speed_layer.ledger.balance import take_stock
 from speed_layer.recovery import keep_word, plan_view
 from speed_layer.stream.job import StreamJob
@@ -240,7 +240,7 @@ def test_a_killed_stream_is_kept_by_maintenance_and_refused_without_it(
     with pytest.raises(BraidError, match=r"`braid kappa replay traffic`"):
         run_once(spark, at_home, traffic)
     with pytest.raises(BraidError, match=r"counted? .*twice.*`braid kappa replay traffic`|count them twice"):
-        plan_view(spark, traffic, tables)
+        plan_view(traffic, tables)
 
 
 def ingested(spark: Any, log: Log, broker: Broker, names: list[str]) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
+from braid.infra.preflight import java_command
 from braid.runtime import documents, object_store
 from braid.runtime.installation import jars_dir, optional_dir
 from braid.runtime.settings import Settings
 from braid.runtime.spark import session_config
-from infra.preflight import java_command
 from tests.conftest import Answer
 from tests.processes import command_lines
 from tests.s3 import BUCKET, SECRET, Store, s3_store
@@ -30,7 +30,7 @@ APART_MS = 50
 DEFINITIONS = """\
 from dataclasses import replace
 from braid import count, sum_, tumbling
-from examples import weblog
+from braid.examples import weblog
 requests = replace(weblog.requests, kafka_topic=None, files="s3a://braid/drop/*.jsonl")
 pages = replace(weblog.page_traffic, name="pages", source=requests, window=tumbling("1 day"),
                 measures={"hits": count(), "bytes": sum_("bytes")})
@@ -71,7 +71,7 @@ def test_a_session_for_s3_says_how_to_get_what_it_needs(monkeypatch: pytest.Monk
     from braid.runtime import installation
 
     monkeypatch.setattr(installation, "optional_dir", lambda name: Path("/nowhere"))
-    with pytest.raises(BraidError, match=r"no s3 jars in .*: run `make s3` to fetch them"):
+    with pytest.raises(BraidError, match=r"no s3 jars in .*: run `braid setup s3` to fetch them"):
         session_config(Settings(home="s3a://bucket/home"), 2)
 
 

@@ -16,8 +16,8 @@ import pytest
 from batch_layer.plan import lambda_views
 from batch_layer.run import run as run_batch
 from batch_layer.tasks import Asked
+from braid.infra import broker as embedded
 from braid.runtime.settings import Settings
-from infra import broker as embedded
 from speed_layer.jobs.engine import stream
 from tests.conftest import Answer
 from tests.faults.stage import Stage, make_stage

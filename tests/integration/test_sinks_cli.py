@@ -18,8 +18,7 @@ from braid.define.loading import load_definitions
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from braid.runtime.status import SINKS, read_all
-from serving_layer.alerts import check as of_alerts
-from serving_layer.sinks import check as of_sinks
+from serving_layer.sinks.check import alert_problems, served_schema, sink_problems
 from serving_layer.sinks.run import run
 from tests.conftest import Answer, free_port
 from tests.postgres import Server, a_server
@@ -168,7 +167,7 @@ def test_a_sink_that_cannot_work_is_found_before_it_runs(
 ) -> None:
     server.query("CREATE TABLE IF NOT EXISTS theirs (id int)")
     settings = define(sinks, more).model_copy(update={"kafka_bootstrap": "127.0.0.1:9"})
-    found = list(of_sinks.problems(settings, load_definitions(settings.definitions).views.values()))
+    found = list(sink_problems(settings, load_definitions(settings.definitions).views.values()))
     assert [said in problem.message for problem in found] == [True], found
 
 
@@ -201,9 +200,9 @@ def test_an_alert_that_cannot_work_is_found_before_it_runs(define: Callable[...,
     settings = define('files("/tmp/a")', BUSY.replace("hits >= 1", "host + 1 > hits and frobnicate(hits)"))
     begun(settings, tumbling("1 minute"))
     alert = load_definitions(settings.definitions).alert("busy")
-    schema = of_sinks.served_schema(settings, "hits")
+    schema = served_schema(settings, "hits")
     assert schema is not None
-    (problem,) = of_alerts.problems([(alert, schema)])
+    (problem,) = alert_problems(alert, schema)
     assert problem.part == "when"
     assert "frobnicate" in problem.message or "host" in problem.message
 

@@ -12,8 +12,8 @@ from kafka import KafkaConsumer, TopicPartition
 from braid import kafka_topic, session, tumbling
 from braid.define.sinks import KafkaSink
 from braid.define.windows import Window
+from braid.infra.broker import Broker
 from braid.runtime.settings import Settings
-from infra.broker import Broker
 from serving_layer.sinks.controls import place_of
 from serving_layer.sinks.kafka_topic import KafkaTopic
 from tests.serving import MIDNIGHT, MINUTE, some_events

@@ -16,12 +16,12 @@ from typing import Any
 import psutil
 import pytest
 
+from braid.infra import broker as embedded
+from braid.infra.brokers import Brokers
+from braid.infra.services.children import BrokerChild
+from braid.infra.services.supervisor import supervise
 from braid.runtime.settings import Settings
 from braid.runtime.status import ChildStatus, ProcessStatus, write
-from infra import broker as embedded
-from infra.brokers import Brokers
-from infra.services.children import BrokerChild
-from infra.services.supervisor import supervise
 from tests.conftest import Answer, free_port
 from tests.waiting import until
 
@@ -129,7 +129,7 @@ class Platform:
 @pytest.fixture
 def platform(tmp_path: Path, home: Path) -> Iterator[Platform]:
     definitions = tmp_path / "definitions.py"
-    definitions.write_text("from examples.weblog import page_traffic, requests\n")
+    definitions.write_text("from braid.examples.weblog import page_traffic, requests\n")
     started = Platform(
         {
             "BRAID_HOME": str(home),

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from braid import Source, View, approx_distinct, count, max_, min_, quantile, session, sliding, stddev, sum_
+from braid.examples.weblog import requests
+from braid.infra.broker import Broker
 from braid.log.contents import create
 from braid.log.table import Log
 from braid.produce.outlet import kafka_outlet
@@ -19,8 +21,6 @@ from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
 from braid.tables.spark_tables import pinned
-from examples.weblog import requests
-from infra.broker import Broker
 from speed_layer.jobs.engine import stream
 from speed_layer.promotion import judge
 from speed_layer.stream.replay import replay

@@ -220,7 +220,7 @@ def test_a_question_that_takes_too_long_is_given_up(tables: Tables) -> None:
 
 
 def test_a_view_without_numbers_yet_says_how_to_get_them(home: Path) -> None:
-    with serving(Settings(home=str(home), definitions="examples.weblog")) as address:
+    with serving(Settings(home=str(home), definitions="braid.examples.weblog")) as address:
         answer = httpx.get(f"{address}/views/visits")
         assert answer.status_code == 503
         assert "`braid stream visits`" in answer.json()["detail"]

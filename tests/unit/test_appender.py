@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
+from braid.examples.weblog import requests
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit
-from examples.weblog import requests
 from speed_layer.ingest.appender import Appender, ClockWentBack, Counted
 from speed_layer.jobs.batch_writer import Stopping
 from speed_layer.jobs.checkpoint import Plan

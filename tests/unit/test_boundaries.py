@@ -7,22 +7,24 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from examples.stage import NAMES
+from braid.examples.stage import NAMES
+from tests.product import LINKED
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("braid", "batch_layer", "speed_layer", "serving_layer", "infra", "examples", "bench")
+PACKAGES = ("braid", "batch_layer", "speed_layer", "serving_layer", "bench")
 TRESPASSES = (
     ("batch_layer.trespass", "speed_layer"),
     ("serving_layer.trespass", "batch_layer"),
-    ("braid.trespass", "speed_layer"),
-    ("infra.trespass", "examples"),
-    ("examples.stage.trespass", "bench"),
-    ("examples.demo", "braid.define.view"),
-    ("examples.words", "examples.words.play"),
-    ("examples.weblog.website", "pyspark"),
+    ("braid.log.trespass", "speed_layer"),
+    ("braid.infra.trespass", "braid.examples"),
+    ("braid.examples.stage.trespass", "bench"),
+    ("braid.examples.demo", "braid.define.view"),
+    ("braid.examples.words", "braid.examples.words.play"),
+    ("braid.examples.weblog.website", "pyspark"),
     ("braid.define.trespass", "pyspark"),
     ("braid.deploy.trespass", "braid.states.spark"),
     ("braid.measures.aggregates", "pyspark"),
@@ -78,10 +80,31 @@ def test_each_contract_can_be_broken(broken: str) -> None:
     assert "Contracts: 0 kept," in broken
 
 
-def test_every_definition_of_the_examples_is_held_to_what_braid_exports() -> None:
+def contract_that(begins: str) -> dict[str, Any]:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (contract,) = (one for one in contracts if one["name"].startswith("A definition needs"))
-    modules = {*(f"examples.{name}" for name in NAMES), "examples.demo", "examples.weblog.website"}
+    (contract,) = (one for one in contracts if one["name"].startswith(begins))
+    return dict(contract)
+
+
+def test_every_room_that_the_layers_share_is_held_to_know_nothing_of_them() -> None:
+    shared = {
+        f"braid.{one.stem}" for one in (ROOT / "braid").iterdir() if not one.name.startswith(("_", "py."))
+    }
+    contract = contract_that("What the layers share")
+    assert set(contract["source_modules"]) == shared - {"braid.cli", *LINKED}
+    kept_from = {
+        name.removesuffix(".**") for name in contract_that("A definition needs")["forbidden_modules"]
+    }
+    assert shared - {"braid.examples", "braid.dags"} <= kept_from
+
+
+def test_every_definition_of_the_examples_is_held_to_what_braid_exports() -> None:
+    contract = contract_that("A definition needs")
+    modules = {
+        *(f"braid.examples.{name}" for name in NAMES),
+        "braid.examples.demo",
+        "braid.examples.weblog.website",
+    }
     assert set(contract["source_modules"]) == modules
 
 

@@ -12,9 +12,9 @@ from braid import Lookup, Source, View, all_time, count, mean, quantile, session
 from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.errors import BraidError, DefinitionError
+from braid.examples import weblog
 from braid.measures import Measure
 from braid.measures.aggregates import Count
-from examples import weblog
 
 ARGUMENTS = {"column": "bytes", "q": 0.99}
 SCHEMA = "id string, time timestamp, host string, url string, status int, bytes bigint"

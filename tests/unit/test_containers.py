@@ -20,8 +20,8 @@ from pydantic import SecretStr
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
+from braid.infra.jars import KAFKA_VERSION, SPARK_VERSION
 from braid.runtime.settings import PREFIX, Settings
-from infra.jars import KAFKA_VERSION, SPARK_VERSION
 from tests.documents import complaint
 
 ROOT = Path(__file__).parents[2]

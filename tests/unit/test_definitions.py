@@ -22,8 +22,8 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_the_example_loads_as_a_module_and_as_a_file() -> None:
-    by_module = load_definitions("examples.weblog")
-    by_file = load_definitions(str(sys.modules["examples.weblog"].__file__))
+    by_module = load_definitions("braid.examples.weblog")
+    by_file = load_definitions(str(sys.modules["braid.examples.weblog"].__file__))
     assert by_module == by_file
     assert list(by_module.sources) == ["requests"]
     assert list(by_module.views) == ["page_traffic", "visits", "daily_pages"]
@@ -96,7 +96,13 @@ def test_an_error_in_the_file_is_one_sentence_with_its_place(
 
 
 def test_a_file_or_module_that_is_not_there_is_refused_with_what_to_set(tmp_path: Path) -> None:
-    for setting in (str(tmp_path / "none.py"), "no_such_module_here", "examples.none", "..", str(tmp_path)):
+    for setting in (
+        str(tmp_path / "none.py"),
+        "no_such_module_here",
+        "braid.examples.none",
+        "..",
+        str(tmp_path),
+    ):
         with pytest.raises(DefinitionError, match="BRAID_DEFINITIONS") as refusal:
             load_definitions(setting)
         assert setting in str(refusal.value)

@@ -11,9 +11,9 @@ import pytest
 
 import braid
 from braid import Lookup, Source, View
+from braid.examples.weblog import requests
 from braid.log.events import log_ddl
 from braid.runtime.settings import PREFIX, SECRETS, Settings
-from examples.weblog import requests
 from tests.documents import (
     DOCS,
     FENCE,

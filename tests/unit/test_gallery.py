@@ -8,11 +8,11 @@ from rich.console import Console
 
 from braid import View, approx_distinct, count, mean, sum_
 from braid.cli.demo.gallery import check_table, result_table
-from examples.sensors import play as sensors
-from examples.stage import naive
-from examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, identical
-from examples.stage.naive import Answer
-from examples.weblog import requests
+from braid.examples.sensors import play as sensors
+from braid.examples.stage import naive
+from braid.examples.stage.checks import Played, Shown, TruthCheck, against_truth, equal, identical
+from braid.examples.stage.naive import Answer
+from braid.examples.weblog import requests
 
 view = View(
     name="v", source=requests, keys=("url",),

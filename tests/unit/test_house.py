@@ -17,11 +17,9 @@ SIDE_BY_SIDE = 14
 LINES = 250
 # What is longer, and why it is not two modules.
 LONGER = {
-    "bench/scale.py": "a benchmark is one program, read from its top to its end",
     "bench/serving.py": "a benchmark is one program, read from its top to its end",
     "braid/define/view.py": "a view is checked whole: each rule needs the names that the others know",
     "braid/runtime/settings.py": "all settings are one list",
-    "infra/jars.py": "runs by itself, before anything of Braid is installed",
 }
 HEAVY = ("duckdb", "pandas", "pyarrow", "pyspark")
 
@@ -107,6 +105,27 @@ def test_no_test_imports_a_test(test: Path) -> None:
 )
 def test_the_check_of_tests_can_fail(text: str) -> None:
     assert named_tests(text.format("test" + "_docs")) != []
+
+
+def by_a_general_name(text: str) -> list[str]:
+    """Imports of what is installed below a name of ours by the name of its folder, which only a checkout has."""
+    names = ("infra", "examples", "dags")
+    nodes = list(ast.walk(ast.parse(text)))
+    found = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    found += [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
+    return [name for name in found if name.partition(".")[0] in names]
+
+
+@pytest.mark.parametrize("file", [*MODULES, *TESTS], ids=name_of)
+def test_what_is_installed_below_our_name_is_imported_by_it(file: Path) -> None:
+    assert by_a_general_name(file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["import infra", "from infra.jars import fetch", "import examples.words as w"]
+)
+def test_the_check_of_general_names_can_fail(text: str) -> None:
+    assert by_a_general_name(text) != []
 
 
 @pytest.mark.parametrize("arguments", [("views",), ("--help",)], ids=" ".join)

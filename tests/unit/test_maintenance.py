@@ -3,9 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
+from braid.examples.weblog import requests
 from braid.runtime.settings import Settings
 from braid.tables.maintenance import done_within, remember
-from examples.weblog import requests
 from tests.serving import SOURCE
 
 HOUR = timedelta(hours=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.preflight import check_disk, check_java, check_python, java_major
+from braid.infra.preflight import check_disk, check_java, check_python, java_major
 
 SCRIPT = Path(__file__).parents[2] / "infra" / "preflight.py"
 

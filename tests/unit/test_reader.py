@@ -295,7 +295,7 @@ def test_measures_may_have_any_name(settings: Settings) -> None:
 
 
 def test_a_view_that_is_not_there_yet_names_the_command_that_makes_it(settings: Settings) -> None:
-    settings = Settings(home=settings.home, definitions="examples.weblog")
+    settings = Settings(home=settings.home, definitions="braid.examples.weblog")
     with pytest.raises(BraidError, match=r"not deployed.*`braid stream visits`"):
         active_version(settings, "visits")
     with pytest.raises(BraidError, match=r"there is no view 'visitz'\. Did you mean 'visits'"):

@@ -85,7 +85,7 @@ def test_memory_is_written_as_people_write_it(text: str, number: int) -> None:
 
 
 def test_what_the_other_layers_know_is_told_of_a_home_without_anything(home: Path) -> None:
-    told = other_layers(Settings(home=str(home), definitions="examples.weblog"))
+    told = other_layers(Settings(home=str(home), definitions="braid.examples.weblog"))
     assert told.days("page_traffic") == []
     assert told.accuracy("page_traffic")["days"] == []
     assert told.status()["processes"] == []

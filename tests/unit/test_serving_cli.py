@@ -20,7 +20,7 @@ from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
 
-COMMAND = "import typer; from braid.cli.serving import query; app = typer.Typer(); query.register(app); app()"
+COMMAND = "import sys; from braid.cli import run; run(sys.argv[1:])"
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def tables(home: Path) -> Tables:
 
 def run(*arguments: Any) -> Result:
     app = typer.Typer()
-    query.register(app)
+    app.command()(query.query)
+    app.command()(query.tail)
     current_settings.cache_clear()
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

@@ -19,6 +19,7 @@ import typer
 from braid.cli.output import print_error
 from braid.cli.platform import up
 from braid.errors import BraidError, CheckFailed
+from braid.infra.services.health import health_server
 from braid.runtime.metrics import prometheus
 from braid.runtime.settings import Settings
 from braid.runtime.status import (
@@ -35,7 +36,6 @@ from braid.runtime.status import (
     under_supervision,
     write,
 )
-from infra.services.health import health_server
 from tests.conftest import Answer, free_port
 
 SAMPLE = re.compile(r"([a-z_]+)\{((?:[a-z]+=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\} (\S+)")
@@ -280,7 +280,8 @@ def test_everything_known_is_json(engine: ProcessStatus) -> None:
 def status(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
     """`braid status`, through the command alone."""
     app = typer.Typer()
-    up.register(app)
+    app.command()(up.up)
+    app.command()(up.status)
 
     def run(*arguments: str) -> Answer:
         with patch("sys.argv", ["braid", "status", *arguments]):

@@ -17,6 +17,8 @@ import psutil
 import pytest
 
 from braid.cli.platform.watch import Watch, describe
+from braid.infra.services.children import Child, explain_exit
+from braid.infra.services.supervisor import next_delay, supervise
 from braid.runtime.settings import Settings
 from braid.runtime.status import (
     ChildStatus,
@@ -24,8 +26,6 @@ from braid.runtime.status import (
     QueryStatus,
     read_all,
 )
-from infra.services.children import Child, explain_exit
-from infra.services.supervisor import next_delay, supervise
 from tests.waiting import until
 
 HANGS = "import time; print('up', flush=True); time.sleep(600)"
@@ -212,8 +212,8 @@ def propagating(name: str) -> Iterator[None]:
 def test_kill_9_of_a_supervisor_takes_its_children_along() -> None:
     code = (
         "import sys, threading\n"
-        "from infra.services.children import Child\n"
-        "from infra.services.supervisor import supervise\n"
+        "from braid.infra.services.children import Child\n"
+        "from braid.infra.services.supervisor import supervise\n"
         f"children = [Child(name, (sys.executable, '-c', {DEAF!r})) for name in ('one', 'two')]\n"
         "def tell(children):\n"
         "    if all(child.state == 'running' for child in children):\n"

@@ -24,6 +24,7 @@ from braid.cli.options import (
 )
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.errors import CheckFailed
+from braid.runtime.installation import require
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 batch = typer.Typer(
     no_args_is_help=True, help="Recompute days from the log, audit them, and publish them into the base."
 )
-
-
-def register(app: typer.Typer) -> None:
-    for_airflow.register(batch)
-    app.add_typer(batch, name="batch")
 
 
 @batch.command()
@@ -89,6 +85,7 @@ def run(
 
     Example: `braid batch run --from 2026-03-01 --to 2026-03-07`
     """
+    require("pyspark", "great_expectations")
     from batch_layer.run import run as compute
     from batch_layer.tasks import Asked
 
@@ -155,7 +152,7 @@ def compare(
 
     Exit code 1, with examples, when they differ.
     """
-    from batch_layer.compare import compare as judge
+    from batch_layer.accuracy import compare as judge
 
     settings = current_settings()
     found = judge(
@@ -212,3 +209,7 @@ def _spark(settings: Settings) -> Any:
     from braid.runtime.spark import spark_session
 
     return spark_session(settings, "braid batch")
+
+
+# Behind the others in the help: people hardly need them.
+for_airflow.add_to(batch)

@@ -1,11 +1,11 @@
-"""What the demo's generator says that it sent, and the checks of what was made of it."""
+"""What the demo checks its numbers with: the record that its generator keeps of all that it sent."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from braid.errors import CheckFailed
+from braid.examples.stage.checks import TruthCheck, equal
 from braid.produce.truth import WATERMARK_US
-from examples.stage.checks import TruthCheck, equal
 
 VIEW = "page_traffic"
 PageDays = dict[tuple[str, str], tuple[int, int | None]]

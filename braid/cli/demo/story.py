@@ -14,11 +14,11 @@ from braid.cli.demo.gallery import check_table
 from braid.cli.demo.own_platform import DemoPlatform, make_platform, playing, step
 from braid.cli.demo.sent import VIEW, PageDays, lateness_checks, page_days, pages_check, true_arrivals
 from braid.cli.output import console, errors, failed, print_json, say
+from braid.examples.stage.checks import TruthCheck, equal
+from braid.infra.airflow.api import Api
+from braid.infra.airflow.files import LocalAirflow
 from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
-from examples.stage.checks import TruthCheck, equal
-from infra.airflow.api import Api
-from infra.airflow.files import LocalAirflow
 
 SOURCE, DAG = "requests", "daily_batch"
 FIRST, LAST, LATE_DAY = "2024-03-08", "2024-03-10", "2024-03-09"

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-import typer
-
 from braid.cli.platform.forward import DISPLAY, READY, address, circumstances, is_forwarded
 from braid.errors import BraidError
 from braid.runtime.logging import Logger
@@ -30,10 +28,6 @@ LOOK_EVERY = 0.2
 ASK_WITHIN = 10.0
 # After these it starts anew: it would answer with yesterday's definitions, or not at all.
 STALE, DEAD = "a source file has changed since it was read", "its Spark is gone"
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(standby)
 
 
 def standby() -> None:

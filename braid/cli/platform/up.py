@@ -1,18 +1,23 @@
-"""`braid up` and `braid status`: everything under one supervisor, and how it is doing."""
+"""`braid doctor`, `version`, `up` and `status`: is this machine ready, all of Braid at once, and how it does."""
 
+import platform
 import socket
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from braid.cli.output import Json, failed, print_json, print_table, say
+from braid.cli.output import Json, console, failed, mark, print_json, print_table, say
 from braid.cli.platform.watch import watching
+from braid.define.codec import braid_version
 from braid.define.loading import Definitions, load_definitions
 from braid.errors import BraidError
+from braid.runtime.installation import jars, require
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
@@ -29,15 +34,60 @@ from braid.runtime.status import (
     under_supervision,
 )
 
+if TYPE_CHECKING:
+    from braid.infra.services.children import Startable
+
+PACKAGES = (
+    "pyspark",
+    "delta-spark",
+    "kafka-python",
+    "apache-airflow",
+    "great-expectations",
+    "duckdb",
+    "deltalake",
+)
+
 SERVING = "serving"
 
-if TYPE_CHECKING:
-    from infra.services.children import Startable
+
+def doctor(json: Json = False) -> None:
+    """Check this machine: Java, versions, jars, ports, disk, permissions, broker; and say how to mend each.
+
+    Exit code 2 when something has to be mended first.
+    """
+    from rich.table import Table
+
+    from braid.infra.doctor import examine
+
+    checks = examine(current_settings())
+    healthy = all(check.ok for check in checks)
+    if json:
+        shown = [check._asdict() | {"fix": None if check.ok else check.fix} for check in checks]
+        print_json({"ok": healthy, "checks": shown})
+    else:
+        table = Table("check", "", "found", "how to mend it", title="braid doctor", title_justify="left")
+        for check in checks:
+            table.add_row(check.name, mark(check.ok), check.detail, "" if check.ok else check.fix)
+        console.print(table)
+    if not healthy:
+        raise typer.Exit(2)
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(up)
-    app.command()(status)
+def _installed(package: str) -> str:
+    try:
+        return installed_version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def version(json: Json = False) -> None:
+    """Print the versions of Braid and of what it runs on."""
+    versions = {"braid": braid_version(), "python": platform.python_version()}
+    versions |= {name: _installed(name) for name in PACKAGES}
+    if json:
+        print_json(versions)
+    else:
+        console.print("\n".join(f"{name} {value}" for name, value in versions.items()), highlight=False)
 
 
 def up() -> None:
@@ -48,10 +98,12 @@ def up() -> None:
 
     Example: `braid up`, and `braid status` in another terminal
     """
-    from infra.services.health import health_server
-    from infra.services.supervisor import supervise
+    from braid.infra.services.health import health_server
+    from braid.infra.services.supervisor import supervise
 
     settings = current_settings()
+    require("pyspark", "fastapi")
+    jars("spark")
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
     settings.make_home()
@@ -67,8 +119,8 @@ def up() -> None:
 
 def _children(settings: Settings, definitions: Definitions) -> "list[Startable]":
     """What runs, in the order of starting; a further process of the platform is a further line."""
-    from infra.brokers import embedded_cluster
-    from infra.services.children import BrokerChild, Child
+    from braid.infra.brokers import embedded_cluster
+    from braid.infra.services.children import BrokerChild, Child
 
     children: list[Startable] = []
     if settings.uses_embedded_broker and any(source.kafka_topic for source in definitions.sources.values()):

@@ -39,11 +39,6 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(query)
-    app.command()(tail)
-
-
 def query(
     name: Name,
     start: Annotated[str | None, typer.Option(help="Windows that begin at this time or later.")] = None,

@@ -1,4 +1,4 @@
-"""`braid serve`: the views over HTTP, and a page to look at them."""
+"""`braid serve` and `braid monitor`: the views over HTTP with a page to look at them, and what watches the server."""
 
 import os
 import threading
@@ -26,9 +26,7 @@ SECONDS = 5.0
 
 log = Logger("serve")
 
-
-def register(app: typer.Typer) -> None:
-    app.command()(serve)
+monitor = typer.Typer(no_args_is_help=True, help="What Prometheus and Grafana need to watch the platform.")
 
 
 def serve(
@@ -131,3 +129,22 @@ def _remembered(ask: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+@monitor.command()
+def rules() -> None:
+    """Print alert rules for Prometheus, one or more for each runbook. Example: `braid monitor rules > braid.yml`"""
+    import yaml
+
+    from serving_layer.http.monitoring import prometheus_rules
+
+    print(yaml.safe_dump(prometheus_rules(), sort_keys=False, width=200), end="")
+
+
+@monitor.command()
+def dashboard() -> None:
+    """Print a dashboard for Grafana to import. Example: `braid monitor dashboard > braid.json`"""
+    from braid.cli.output import print_json
+    from serving_layer.http.monitoring import grafana_dashboard
+
+    print_json(grafana_dashboard())

@@ -1,6 +1,6 @@
-"""`braid sink`: a view's numbers on their way to other systems, run, looked at, paused and delivered again."""
+"""`braid sink` and `braid alerts`: numbers on their way to other systems, and what was said of them on the way."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,19 +18,17 @@ from braid.runtime.status import SINKS, is_alive, read_all
 if TYPE_CHECKING:
     from serving_layer.sinks.controls import Controls
 
-app = typer.Typer(no_args_is_help=True, help="Numbers that leave: the sinks of views.")
+sink = typer.Typer(no_args_is_help=True, help="Numbers that leave: the sinks of views.")
 
 Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
 Only = Annotated[
     str | None, typer.Option("--sink", help="Of this sink alone, by the name that `braid sink status` shows.")
 ]
 
-
-def register(parent: typer.Typer) -> None:
-    parent.add_typer(app, name="sink")
+State = Literal["firing", "resolved", "withdrawn"]
 
 
-@app.command()
+@sink.command()
 def run(names: ViewNames = None, health: Health = False) -> None:
     """Deliver the views' merged numbers to their sinks and judge their alerts, until Ctrl-C or SIGTERM.
 
@@ -49,7 +47,7 @@ def run(names: ViewNames = None, health: Health = False) -> None:
         deliver(settings, views, alerts, stop, bytes_of(settings.serve_memory) // 4)
 
 
-@app.command()
+@sink.command()
 def status(
     name: Annotated[str | None, typer.Argument(help="The view's name.", metavar="VIEW")] = None,
     json: Json = False,
@@ -69,7 +67,7 @@ def status(
     print_table("sinks", columns, ([row[column] for column in columns] for row in rows))
 
 
-@app.command()
+@sink.command()
 def pause(name: Name, sink: Only = None, json: Json = False) -> None:
     """Deliver nothing to a view's sinks until `braid sink resume`: kept over restarts, seen in the status."""
     from serving_layer.sinks import controls
@@ -78,7 +76,7 @@ def pause(name: Name, sink: Only = None, json: Json = False) -> None:
     _say(view, controls.pause(current_settings(), name, _chosen(view, sink)), json)
 
 
-@app.command()
+@sink.command()
 def resume(name: Name, sink: Only = None, json: Json = False) -> None:
     """Go on with sinks that were paused: they get the difference between what they hold and what is served."""
     from serving_layer.sinks import controls
@@ -87,7 +85,7 @@ def resume(name: Name, sink: Only = None, json: Json = False) -> None:
     _say(view, controls.resume(current_settings(), name, _chosen(view, sink)), json)
 
 
-@app.command()
+@sink.command()
 def replay(name: Name, sink: Only = None, json: Json = False) -> None:
     """Deliver everything again, under a new revision: for a sink that somebody else has changed."""
     from serving_layer.sinks import controls
@@ -151,3 +149,45 @@ def _say(view: View, said: "Controls", json: bool) -> None:
         words = ["paused" if sink.name in said.paused else "delivers"]
         words += ["everything again, when it is its turn"] if sink.name in said.replay else []
         console.print(f"{sink.name}: {' '.join(words)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def alerts(
+    name: Annotated[str | None, typer.Argument(help="Of this alert alone.", metavar="ALERT")] = None,
+    state: Annotated[
+        State | None, typer.Option(help="Only those that fire, are over, or should not have fired.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 40,
+    json: Json = False,
+) -> None:
+    """List what alerts have said: keys, window, numbers, since when, and whether it was corrected.
+
+    `braid sink run`, or `braid up`, judges them. Example: `braid alerts --state firing`
+    """
+    from serving_layer.alerts.journal import listed
+
+    settings = current_settings()
+    if name is not None:
+        load_definitions(settings.definitions).alert(name)
+    found = [entry for entry in listed(settings, name) if state is None or entry["state"] == state][:limit]
+    if json:
+        print_json(found)
+        return
+    columns = ("alert", "severity", "state", "keys", "window", "numbers", "fired", "why")
+    rows = (
+        (
+            entry["alert"],
+            entry["severity"],
+            entry["state"],
+            _pairs(entry["keys"]),
+            entry["window_start"],
+            _pairs(entry["numbers"]),
+            entry["fired"][:19],
+            "corrected: " * entry["corrected"] + entry["reason"],
+        )
+        for entry in found
+    )
+    print_table("alerts", columns, rows)
+
+
+def _pairs(values: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -10,10 +10,6 @@ from braid.runtime.settings import current_settings
 ROWS_FOR_PEOPLE = 100
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(sql)
-
-
 def sql(
     text: Annotated[str, typer.Argument(help="One SELECT.", metavar="SELECT")],
     start: Annotated[

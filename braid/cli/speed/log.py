@@ -1,5 +1,6 @@
-"""`braid log`, `ledger` and `quarantine`: what a log holds, that nothing is lost, and what could not be counted."""
+"""`braid log`, `ledger`, `quarantine` and `recover`: what a log holds, that nothing is lost, and how it goes on."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -7,12 +8,15 @@ from typer.core import TyperGroup
 
 from braid.cli.options import SourceName, sources_of
 from braid.cli.output import Json, console, failed, print_json, print_table, print_values
+from braid.define.loading import load_definitions
+from braid.errors import BraidError
 from braid.runtime.settings import current_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from braid.log.table import Log
+    from speed_layer.recovery import Recovery
 
 
 class ShowByDefault(TyperGroup):
@@ -26,12 +30,6 @@ class ShowByDefault(TyperGroup):
 quarantine = typer.Typer(
     cls=ShowByDefault, no_args_is_help=True, help="Records that could not be counted, with their reasons."
 )
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(log)
-    app.command()(ledger)
-    app.add_typer(quarantine, name="quarantine")
 
 
 def log_of(name: str) -> "Log":
@@ -101,9 +99,9 @@ def show(
     examples: Annotated[int, typer.Option(min=0, max=100, help="How many records of each reason.")] = 3,
 ) -> None:
     """Count the rejected records by reason, with examples."""
-    from braid.log.rejected import describe
+    from braid.log.database import describe_rejected
 
-    reasons = describe(log_of(name), examples=examples)
+    reasons = describe_rejected(log_of(name), examples=examples)
     if json:
         print_json(reasons)
         return
@@ -132,3 +130,60 @@ def requeue_(
         print_json({"source": name, "requeued": count})
     else:
         console.print(f"records sent to the inbox of {name}: {count}; `braid ingest` takes them from there.")
+
+
+def recover(
+    name: Annotated[str, typer.Argument(help="A source or a view by name.", metavar="SOURCE|VIEW")],
+    number: Annotated[
+        int | None,
+        typer.Option("--version", help="Of a view: the version; the active one when none is given."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it.")] = False,
+    json: Json = False,
+) -> None:
+    """Begin a new checkpoint where the log or a view's tail ends, after one was lost or damaged.
+
+    Says what it will do; `--yes` does it.
+    """
+    definitions = load_definitions(current_settings().definitions)
+    is_source = name in definitions.sources
+    planned = (
+        _recover_source(name, yes) if is_source else _recover_view(definitions.view(name).name, number, yes)
+    )
+    if json:
+        where = {"replaces": None} if planned.takeover is None else asdict(planned.takeover)
+        kind = "source" if is_source else "view"
+        print_json(
+            {kind: name, "moves": planned.moves, "to": planned.to, **where, "says": planned.says, "done": yes}
+        )
+    else:
+        console.print(planned.says)
+        console.print("done" if yes else f"`braid recover {name} --yes` does it.")
+
+
+def _recover_source(name: str, yes: bool) -> "Recovery":
+    from speed_layer import recovery
+
+    spark, place = opened(name)
+    planned = recovery.plan_source(spark, place)
+    if yes:
+        recovery.recover(spark, place.settings, f"ingest-{name}", planned)
+    return planned
+
+
+def _recover_view(name: str, number: int | None, yes: bool) -> "Recovery":
+    from braid.deploy.store import load
+    from braid.runtime.spark import spark_session
+    from braid.tables.view_tables import ViewTables
+    from speed_layer import recovery
+
+    settings = current_settings()
+    deployed = load(settings, name)
+    version = deployed.version(number) if number is not None else deployed.active
+    if version is None:
+        raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
+    spark = spark_session(settings)
+    planned = recovery.plan_view(version.view, ViewTables(settings, name, version.number))
+    if yes:
+        recovery.recover(spark, settings, f"stream-{name}-v{version.number}", planned)
+    return planned

@@ -1,30 +1,23 @@
-"""`braid ingest`, `stream`, `maintain` and `recover`: what keeps logs and tails up to date, small and whole."""
+"""`braid ingest`, `stream`, `run` and `maintain`: what keeps logs, tails and days up to date, and tables small."""
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from braid.cli.batch.board import show_results
 from braid.cli.health import Health, seen
-from braid.cli.options import Once, SourceNames, ViewNames, sources_of
+from braid.cli.options import Once, SourceNames, ViewNames, progress, sources_of
 from braid.cli.output import Json, console, print_json, print_values
-from braid.cli.speed.log import opened
-from braid.cli.speed.pause import was_paused_or_resumed
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
+from braid.deploy.store import Pausable, set_pause
 from braid.errors import BraidError
 from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
 
-if TYPE_CHECKING:
-    from speed_layer.recovery import Recovery
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(ingest)
-    app.command()(stream)
-    app.command()(recover)
-    app.command()(maintain)
+WORDS = ("pause", "resume")
 
 
 def ingest(
@@ -94,63 +87,6 @@ def stream(
         )
 
 
-def recover(
-    name: Annotated[str, typer.Argument(help="A source or a view by name.", metavar="SOURCE|VIEW")],
-    number: Annotated[
-        int | None,
-        typer.Option("--version", help="Of a view: the version; the active one when none is given."),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it.")] = False,
-    json: Json = False,
-) -> None:
-    """Begin a new checkpoint where the log or a view's tail ends, after one was lost or damaged.
-
-    Says what it will do; `--yes` does it.
-    """
-    definitions = load_definitions(current_settings().definitions)
-    is_source = name in definitions.sources
-    planned = (
-        _recover_source(name, yes) if is_source else _recover_view(definitions.view(name).name, number, yes)
-    )
-    if json:
-        where = {"replaces": None} if planned.takeover is None else asdict(planned.takeover)
-        kind = "source" if is_source else "view"
-        print_json(
-            {kind: name, "moves": planned.moves, "to": planned.to, **where, "says": planned.says, "done": yes}
-        )
-    else:
-        console.print(planned.says)
-        console.print("done" if yes else f"`braid recover {name} --yes` does it.")
-
-
-def _recover_source(name: str, yes: bool) -> "Recovery":
-    from speed_layer import recovery
-
-    spark, place = opened(name)
-    planned = recovery.plan_source(spark, place)
-    if yes:
-        recovery.recover(spark, place.settings, f"ingest-{name}", planned)
-    return planned
-
-
-def _recover_view(name: str, number: int | None, yes: bool) -> "Recovery":
-    from braid.deploy.store import load
-    from braid.runtime.spark import spark_session
-    from braid.tables.view_tables import ViewTables
-    from speed_layer import recovery
-
-    settings = current_settings()
-    deployed = load(settings, name)
-    version = deployed.version(number) if number is not None else deployed.active
-    if version is None:
-        raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
-    spark = spark_session(settings)
-    planned = recovery.plan_view(spark, version.view, ViewTables(settings, name, version.number))
-    if yes:
-        recovery.recover(spark, settings, f"stream-{name}-v{version.number}", planned)
-    return planned
-
-
 def maintain(
     names: SourceNames = None,
     every: Annotated[
@@ -188,7 +124,7 @@ def maintain(
     tables = [log.table for log in logs if exists(spark, log)]
     for log in logs:
         keep_word(settings, f"ingest-{log.source.name}", log.table, newest_commit)
-    done = [(compact if is_young(spark, table) else run)(spark, table) for table in tables]
+    done = [(compact if is_young(table) else run)(spark, table) for table in tables]
     wanted = {source.name for source in sources}
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
@@ -196,10 +132,58 @@ def maintain(
                 of_view = ViewTables(settings, name, version.number)
                 job = f"stream-{name}-v{version.number}"
                 keep_word(settings, job, of_view.tail, newest_tail_commit)
-                old = [table for table in (of_view.tail, of_view.base) if not is_young(spark, table)]
+                old = [table for table in (of_view.tail, of_view.base) if not is_young(table)]
                 done += filter(None, (vacuum(spark, table) for table in old))
     remember(settings, sources)
     if json:
         print_json([asdict(d) for d in done])
     else:
         print_values("maintained", done)
+
+
+def was_paused_or_resumed(kind: Pausable, names: list[str] | None, require: Callable[[str], object]) -> bool:
+    """Whether the first word was `pause` or `resume`, and names followed; then it is done."""
+    if not names or names[0] not in WORDS:
+        return False
+    word, chosen = names[0], tuple(names[1:])
+    if not chosen:
+        what = "view" if kind == "stream" else "source"
+        raise BraidError(f"`braid {kind} {word}` needs the name of a {what}: `braid {kind} {word} NAME`.")
+    for name in chosen:
+        require(name)
+    said = set_pause(current_settings(), kind, chosen, is_paused=word == "pause")
+    resting = ", ".join(said.of(kind)) or "nothing"
+    said_so = f"paused: {resting}. What runs sees it within a second or two."
+    console.print(said_so, highlight=False, markup=False, soft_wrap=True)
+    return True
+
+
+def run(once: Once = False, json: Json = False) -> None:
+    """Bring everything up to date with one start of Spark: ingest what is there, stream it, compute the days due.
+
+    The same as `braid ingest --once`, `braid stream --once` and `braid batch run`, one after the other, in the time of
+    about one of them. A day that a gate holds is exit code 1. It may be killed at any moment and started again.
+
+    Example: `braid run --once`
+    """
+    if not once:
+        raise BraidError(
+            "`braid run` ends when everything is up to date: write `braid run --once`. `braid up` runs for good."
+        )
+    from batch_layer.plan import lambda_views
+    from batch_layer.run import run as compute
+    from batch_layer.tasks import Asked
+    from braid.runtime.spark import spark_session
+    from speed_layer.jobs.engine import stream
+
+    settings = current_settings()
+    definitions = load_definitions(settings.definitions)
+    views = list(definitions.views.values())
+    spark = spark_session(settings, "braid run")
+    with stop_on_signals() as stop:
+        stream(spark, views, settings, sources=list(definitions.sources.values()), once=True, stop=stop)
+        if stop.is_set():
+            raise typer.Exit(130)
+    with progress() as watch:
+        results = compute(lambda: spark, settings, lambda_views(views), Asked(), watch=watch)
+    show_results(results, json)
