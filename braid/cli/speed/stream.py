@@ -129,7 +129,7 @@ def maintain(
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
             if version.phase != "retired" and version.view.source.name in wanted:
-                of_view = ViewTables(settings, name, version.number)
+                of_view = ViewTables.of(settings, version)
                 job = f"stream-{name}-v{version.number}"
                 keep_word(settings, job, of_view.tail, newest_tail_commit)
                 old = [table for table in (of_view.tail, of_view.base) if not is_young(table)]
