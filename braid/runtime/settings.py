@@ -170,7 +170,7 @@ class Settings(BaseSettings):
     health_host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="address of `braid up`, or of `braid stream --health`, for /health, /alive and /metrics",
+        description="address of `braid up`, or of a command with `--health`, for /health, /alive and /metrics",
     )
     health_port: Port = Field(8470, description="port of the same")
     strict: bool = Field(
