@@ -243,7 +243,7 @@ class Run:
     def _restore_log(self, with_checkpoint: bool) -> None:
         """As it was some commits ago; streams go on. What is read of it again gets other commits and epochs.
 
-        Its commits stay: a stream that starts when they are cleaned up cannot tell any more. Left out are logs that
+        Commits stay: whoever comes when they are cleaned up cannot tell any more. Left out are logs that
         lack what a base covers although its tail has not read it, and streams that are in the middle of something: of
         a start, of history, or of a commit.
         """
@@ -253,7 +253,7 @@ class Run:
         if log is None or log.newest < 4 or log.commit_at(log.newest - 3) is None:
             return
         old = log.as_of(log.newest - 3)
-        old.retention = 10**9
+        kept = [old, *(v.tail for v in world.versions.values() if v.tail is not None)]
         said, behind = old.said_back(Commit), []
         if said is None:
             return
@@ -272,6 +272,8 @@ class Run:
         self.ingest = self.twin = None
         self.batches.clear()
         world.disturbed, world.log = True, old
+        for table in kept:
+            table.retention = 10**9
         world.rows[old.life] = [row for row in world.rows.get(log.life, ()) if row[0] <= old.newest]
         for tail in behind:
             # What they have read is in both.
