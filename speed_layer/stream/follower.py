@@ -15,8 +15,8 @@ from datetime import timedelta
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.tables.delta_log import Transaction, transaction
+from braid.tables.tail_and_base import refuse_other_log
 from braid.writing import reads_next
-from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.live import read_together
 from speed_layer.stream.log_commits import refuse_gap, refuse_loss
 from speed_layer.stream.states import LiveBatch
@@ -219,7 +219,7 @@ class LogFollower:
 
     def _is_suspicious(self) -> bool:
         """A commit that is still to come and one whose retention is over look alike: now and then it is asked which."""
-        if self.clock() - self._suspected < SUSPECT_EVERY:
+        if not self.once and self.clock() - self._suspected < SUSPECT_EVERY:
             return False
         self._suspected = self.clock()
         return True
@@ -230,9 +230,9 @@ class LogFollower:
         for commit in commits:
             refuse_loss(self.log.table, writer.view.name, commit)
         if not commits:
-            refuse_other_log(writer.log, writer.view, writer.last)
+            refuse_other_log(writer.log.table, writer.tables, writer.last)
             refuse_gap(self.log.table, writer.view.name, version)
             return
         before = transaction(self.log.table, version - 1) if writer.last.read else None
         if before is None or before.mark != writer.last.read:
-            refuse_other_log(writer.log, writer.view, writer.last)
+            refuse_other_log(writer.log.table, writer.tables, writer.last)

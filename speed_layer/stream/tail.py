@@ -26,12 +26,11 @@ from braid.tables import delta_rs
 from braid.tables.appending import NO_ROWS, Appending, appending
 from braid.tables.commits import Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction
-from braid.tables.tail_and_base import refuse_second_tail, replay_cut
+from braid.tables.tail_and_base import refuse_other_log, refuse_second_tail, replay_cut
 from braid.tables.view_tables import ViewTables
 from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.counts import Counts, highest, rows_in
 from speed_layer.stream.log_commits import LogCommits, position_of
 from speed_layer.stream.small_fold import SmallFold, small_fold
@@ -77,7 +76,7 @@ class TailWriter(BatchWriter):
         if self.last is None:
             refuse_second_tail(self.tables, self.replay_cut)
         self.log_id = delta_rs.table_id(self.log.table)
-        refuse_other_log(self.log, self.view, self.last)
+        refuse_other_log(self.log.table, self.tables, self.last)
 
     def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
@@ -96,8 +95,8 @@ class TailWriter(BatchWriter):
 
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
-        position = position_of(plan)
-        if not self._is_committed(query, batch, position):
+        if not self._is_committed(query, batch, position := position_of(plan)):
+            refuse_other_log(self.log.table, self.tables, self.last)
             start = self.last.position if self.last else None
             self._append(rows, query, batch, position, self._commits.arrived(start, position))
 
