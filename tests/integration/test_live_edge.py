@@ -136,7 +136,9 @@ def test_both_ways_to_make_a_tail_give_the_same_rows_and_say_the_same(
         assert found[view.name] == expected[view.name], view.name
         assert found[view.name]
         assert said(ours, view) == said(sparks, view)
-        assert served(spark, view, tables_of(ours, view)) == recomputed(spark, view, ours)
+        # As text: what is not a number equals nothing, not even itself.
+        merged, true = served(spark, view, tables_of(ours, view)), recomputed(spark, view, ours)
+        assert sorted(map(repr, merged.elements())) == sorted(map(repr, true.elements()))
         ours_engine, sparks_engine = (engines(settings, view) for settings in (ours, sparks))
         assert "Braid" in ours_engine
         assert "Braid" not in sparks_engine
