@@ -22,7 +22,7 @@ from braid.define.names import (
 from braid.define.schema import is_atomic, parse_schema
 from braid.errors import DefinitionError
 
-FORMATS = ("json", "csv")
+FORMATS = ("json", "csv", "avro")
 EPOCH_FORMATS = ("epoch_seconds", "epoch_millis")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Delta refuses the first ones in a column's name; a dot or a backtick would have to be quoted by every reader.
@@ -41,7 +41,7 @@ class Source:
     event_time: str
     kafka_topic: str | None = None
     files: str | None = None
-    format: Literal["json", "csv"] = "json"
+    format: Literal["json", "csv", "avro"] = "json"
     event_id: str | None = None
     timezone: str = "UTC"
     rules: Mapping[str, str] = field(default_factory=FrozenMap)
@@ -51,6 +51,8 @@ class Source:
     not_before: str = "1970-01-01"
     max_ahead: str = "1 day"
     delimiter: str = ","
+    # The name of the schema registry that knows the schemas of Avro records.
+    registry: str | None = None
     # Policy, and no part of what the source is: not compared, not stored with what is deployed.
     expect: tuple[InputExpectation, ...] = field(default=INPUT_DEFAULT, compare=False)
     # The column that says when an event came, for who asks how late events are: likewise.
@@ -121,10 +123,22 @@ class Source:
             raise self._error(
                 f"format {self.format!r} is not known. {suggest(str(self.format), FORMATS, 'formats')}"
             )
+        self._check_registry()
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
             raise self._error(
                 f"delimiter {self.delimiter!r} is not one character: use ',', ';', '|' or '\\t'."
             )
+
+    def _check_registry(self) -> None:
+        if (self.format == "avro") != (self.registry is not None):
+            raise self._error(
+                f"format is {self.format!r} and registry is {self.registry!r}: a source of Avro names the registry of "
+                "its schemas, as in format='avro', registry='main', and no other does."
+            )
+        if self.registry is not None:
+            require_identifier(self.registry, "schema registry")
+            if self.kafka_topic is None:
+                raise self._error("format 'avro' is for records of Kafka: set kafka_topic and not files.")
 
     def _check_columns(self) -> None:
         require_text(self.schema, f"source {self.name!r}: schema", "id string, time timestamp")

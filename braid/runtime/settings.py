@@ -24,7 +24,7 @@ from braid.errors import BraidError, SettingsError
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
 # Secrets that definitions know by a name, one variable each: braid.runtime.secrets.
-SECRETS = ("dsn_", "url_")
+SECRETS = ("dsn_", "url_", "registry_")
 MEMORY = re.compile(r"^\d+[mg]$")
 
 

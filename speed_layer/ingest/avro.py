@@ -1,0 +1,45 @@
+"""Records in a schema registry's wire format as the JSON that says the same: decoded in the JVM, schema by schema."""
+
+from urllib.parse import urlsplit
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from braid.define.source import Source
+from braid.errors import SettingsError
+from braid.runtime.secrets import secret, variable_of
+
+FUNCTION = "braid_avro_text"
+# What it says begins so where it is a reason, and no JSON object does.
+REASON = "!"
+
+
+def decoded(source: Source, records: DataFrame) -> DataFrame:
+    """The records with `_text`, their JSON, and the reason why not among those in `_refused`."""
+    records.sparkSession.udf.registerJavaFunction(FUNCTION, "braid.AvroText", StringType())
+    said = F.call_function(
+        FUNCTION, "_value", F.lit(source.registry), F.lit(address_of(str(source.registry)))
+    )
+    rows = records.withColumn("_said", said)
+    is_reason = F.startswith(F.col("_said"), F.lit(REASON))
+    reason = F.when(is_reason, F.substring("_said", 2, 500))
+    return rows.withColumns({"_refused": F.coalesce("_refused", reason), "_text": _unless(is_reason)}).drop(
+        "_said"
+    )
+
+
+def _unless(is_reason: Column) -> Column:
+    return F.when(~is_reason, F.col("_said"))
+
+
+def address_of(registry: str) -> str:
+    """Where the registry is, without who we are there: this stands in plans, which people look at."""
+    parts = urlsplit(secret("registry", registry))
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(
+            f"{variable_of('registry', registry)} is not the address of a schema registry: write it as "
+            "'http://USER:PASSWORD@HOST:8081', USER and PASSWORD only where it asks for them."
+        )
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"
