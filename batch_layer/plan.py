@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
-from batch_layer.cuts import throughs
+from batch_layer.arrivals import Arrivals, closed_epoch, require_closed, throughs
 from batch_layer.days import DayRecord, Gate, read_days, read_gates
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
@@ -16,7 +15,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
-from braid.tables.together import is_base_lost
+from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables
 
 State = Literal[
@@ -116,7 +115,7 @@ def _days_of_view(
 ) -> list[PlannedDay]:
     active = deployment.load(settings, view.name).active
     changed = active is not None and active.fingerprint != fingerprint(view)
-    tables = ViewTables(settings, view.name, active.number) if active else None
+    tables = ViewTables.of(settings, active) if active else None
     covered = throughs(tables) if tables else {}
     records = read_days(tables) if tables else {}
     tail_is_lost = tables is not None and bool(covered) and newest_version(tables.tail) is None

@@ -23,9 +23,9 @@ LONGEST = 300
 
 
 def stamp() -> str:
-    """What an archive belongs to: a JVM, and jars with their sizes."""
+    """What an archive belongs to: a JVM, and jars in their place, with their sizes."""
     said = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=False).stderr
-    return repr((said, [(jar.name, jar.stat().st_size) for jar in jars("spark")]))
+    return repr((said, [(str(jar), jar.stat().st_size) for jar in jars("spark")]))
 
 
 def is_made() -> bool:

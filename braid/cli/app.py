@@ -1,4 +1,4 @@
-"""Puts the commands together."""
+"""The `braid` command itself: its help, and the module in which each command is."""
 
 from importlib import import_module
 from typing import Annotated

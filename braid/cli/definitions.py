@@ -132,12 +132,12 @@ def known_types(settings: Settings, view: View) -> dict[str, str | None]:
 
     Once such states are stored, their table says it.
     """
-    from braid.tables.column_types import column_types
+    from braid.tables.in_database import column_types
 
     stored: Mapping[str, str] = {}
     for version in load(settings, view.name).versions:
         if version.phase != "retired" and state_fingerprint(version.view) == state_fingerprint(view):
-            stored = stored or column_types(ViewTables(settings, view.name, version.number).tail)
+            stored = stored or column_types(ViewTables.of(settings, version).tail)
     columns = view.source.columns
     types: dict[str, str | None] = {"day": "date", **dict.fromkeys(bounds(view), "timestamp")}
     types |= {key: columns.get(key, stored.get(key)) for key in view.keys}

@@ -5,27 +5,16 @@ from dataclasses import dataclass
 from braid.define.loading import load_definitions
 from braid.define.windows import Window
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit
-from braid.tables.delta_rs import (
-    Pinned,
-    open_table,
-    pin,
-    require_table,
-    table_id,
-)
-from braid.tables.together import base_lost, belongs
+from braid.tables.delta_rs import Pinned, pin_at, table_id
+from braid.tables.tail_and_base import base_lost, belongs
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
-from serving_layer.answer.scope import (
-    EVERYTHING,
-    Scope,
-    condition,
-    day_condition,
-)
+from serving_layer.answer.scope import EVERYTHING, Scope, condition, day_condition
 
 # Tables are rebuilt by hand, and seldom.
 ATTEMPTS = 3
@@ -43,13 +32,22 @@ def active_version(settings: Settings, name: str) -> Version:
 
 
 def pin_tail(settings: Settings, version: Version) -> Pinned:
-    return pin(require_table(ViewTables(settings, version.view.name, version.number).tail, version))
+    tail = pin_at(ViewTables.of(settings, version).tail)
+    if tail is None:
+        raise no_table(version)
+    return tail
 
 
 def pin_base(settings: Settings, version: Version) -> Pinned | None:
     """None when no day has been published yet."""
-    table = open_table(ViewTables(settings, version.view.name, version.number).base)
-    return None if table is None else pin(table)
+    return pin_at(ViewTables.of(settings, version).base)
+
+
+def no_table(version: Version) -> NotYet:
+    name = version.view.name
+    return NotYet(
+        f"view {name!r} has no table for its version {version.number} yet: run `braid stream {name}`."
+    )
 
 
 def being_rebuilt(version: Version) -> NotYet:
@@ -58,7 +56,7 @@ def being_rebuilt(version: Version) -> NotYet:
 
 def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Snapshot:
     """What a question needs of a version's tables, as they are now."""
-    place = ViewTables(settings, version.view.name, version.number).tail
+    place = ViewTables.of(settings, version).tail
     for _ in range(ATTEMPTS):
         # The tail first. Its writer removes rows only after a base covers them: a base that is pinned later covers at
         # least what this tail has lost. The other way round, a publish between the two would be a dip.
@@ -78,7 +76,7 @@ def refuse_other_base(
     """What has left the tail must be in the base that was pinned after it."""
     newest, name = (None, None) if base is None else (base.version, base.table_id)
     if not belongs(mark, name, newest):
-        raise base_lost(ViewTables(settings, version.view.name, version.number))
+        raise base_lost(ViewTables.of(settings, version))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from braid.define.sinks import KafkaSink, PostgresSink, Sink
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.errors import BraidError
-from braid.runtime.secrets import secret
-from braid.runtime.settings import Settings
+from braid.runtime.settings import Settings, secret
 from serving_layer.alerts.alarm import conditions
 from serving_layer.answer.numbers import columns_of_numbers
 from serving_layer.answer.reader import read

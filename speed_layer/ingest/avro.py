@@ -1,14 +1,11 @@
 """Records in a schema registry's wire format as the JSON that says the same: decoded in the JVM, schema by schema."""
 
-from urllib.parse import urlsplit
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from braid.define.source import Source
-from braid.errors import SettingsError
-from braid.runtime.secrets import secret, variable_of
+from braid.runtime.registry import address_of
 
 FUNCTION = "braid_avro_text"
 # What it says begins so where it is a reason, and no JSON object does.
@@ -31,15 +28,3 @@ def decoded(source: Source, records: DataFrame) -> DataFrame:
 
 def _unless(is_reason: Column) -> Column:
     return F.when(~is_reason, F.col("_said"))
-
-
-def address_of(registry: str) -> str:
-    """Where the registry is, without who we are there: this stands in plans, which people look at."""
-    parts = urlsplit(secret("registry", registry))
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingsError(
-            f"{variable_of('registry', registry)} is not the address of a schema registry: write it as "
-            "'http://USER:PASSWORD@HOST:8081', USER and PASSWORD only where it asks for them."
-        )
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"

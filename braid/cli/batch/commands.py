@@ -152,7 +152,7 @@ def compare(
 
     Exit code 1, with examples, when they differ.
     """
-    from batch_layer.compare import compare as judge
+    from batch_layer.accuracy import compare as judge
 
     settings = current_settings()
     found = judge(
