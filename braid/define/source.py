@@ -13,6 +13,7 @@ from braid.define.expectations import INPUT_DEFAULT, InputExpectation, require_i
 from braid.define.expressions import require_expression, require_known
 from braid.define.names import (
     FrozenMap,
+    near_zone,
     require_identifier,
     require_mapping,
     require_text,
@@ -204,7 +205,7 @@ class Source:
         except (KeyError, ValueError, TypeError, OSError):
             names = sorted(name for name in available_timezones() if not name.startswith(_NOT_IN_JAVA))
             raise self._error(
-                f"timezone {self.timezone!r} is not the name of a time zone. {_near_zone(str(self.timezone), names)}"
+                f"timezone {self.timezone!r} is not the name of a time zone. {near_zone(str(self.timezone), names)}"
             ) from None
 
     def _check_times(self) -> None:
@@ -247,16 +248,3 @@ class Source:
 
 
 _RULE_EXAMPLE = "{'status is an HTTP code': 'status between 100 and 599'}"
-
-
-def _near_zone(name: str, names: list[str]) -> str:
-    """Zones are long: a city alone, or another case, is the usual slip."""
-    city = name.replace(" ", "_").lower().rsplit("/", 1)[-1]
-    same = [zone for zone in names if zone.lower().rsplit("/", 1)[-1] == city]
-    if same:
-        return f"Did you mean {same[0]!r}?"
-    hint = suggest(name, names, "names")
-    found = re.match(r"Did you mean '[^']*'\?", hint)
-    return (
-        found.group() if found else "Use an IANA name, such as 'Europe/Berlin', 'America/New_York' or 'UTC'."
-    )
