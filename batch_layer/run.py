@@ -17,9 +17,8 @@ from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import audit_outputs, load_in_background
 from batch_layer.gates.profile import InputProfile, input_profiles, output_profiles
 from batch_layer.gates.values import OutputDay
-from batch_layer.made_days import Done, MadeDays
 from batch_layer.plan import SourcePlan, plan
-from batch_layer.publish import publish
+from batch_layer.publish import Done, MadeDays, publish
 from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
 from braid.define.view import View
 from braid.deploy import store as deployment

@@ -27,6 +27,8 @@ from braid.tables.view_tables import ViewTables, bounds
 EXAMPLES = 5
 EVENTS_SHOWN = "_events"
 VERDICT = "_verdict"
+# Spark's types of what can be further or less far off.
+NUMBERS = ("long", "integer", "short", "byte", "double", "float", "decimal")
 VERDICTS = ("equal", "different", "missing", "extra")
 
 

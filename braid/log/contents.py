@@ -30,6 +30,8 @@ PROPERTIES = {
 # Up to so many bytes of files are read by this process: Spark takes as long for its first table, and for each hundred
 # small files, as this takes for all of them.
 SMALL = 32 << 20
+# And so many rows: events that are much alike have few bytes in files, and many in memory.
+MOST_ROWS = 1_000_000
 
 
 def exists(spark: SparkSession, log: Log) -> bool:
@@ -53,6 +55,9 @@ def _small(log: Log, days: Collection[date] | None) -> pa.Table | None:
     """The same in this process; None where it is too much for it, or has types that Arrow and Spark see differently."""
     table = delta_rs.open_table(log.table)
     if table is None or delta_rs.bytes_of(table, days) > SMALL:
+        return None
+    rows = delta_rs.rows_by_day(log.table)
+    if sum(rows.get(day, 0) for day in (rows if days is None else days)) > MOST_ROWS:
         return None
     pinned, accepted = delta_rs.pin(table), pc.field("_error").is_null()
     columns = [column for column in pinned.schema if column.name != "_raw"]

@@ -25,24 +25,8 @@ from speed_layer.stream.job import StreamJob
 from tests.ingesting import event, ids, recover, rows, run
 from tests.kafka import send
 from tests.streams import NOON, Feed, recomputed, run_once, served, some, tables_of, traffic
-from tests.streams import requests as web_requests
 
 local = pytest.mark.usefixtures("home")
-
-
-@pytest.fixture
-def at_home(home: Path) -> Settings:
-    return Settings(
-        home=str(home),
-        spark_master="local[2]",
-        kafka_bootstrap="127.0.0.1:1",
-        fold_every=timedelta(minutes=2),
-    )
-
-
-@pytest.fixture
-def feed(spark: Any, at_home: Settings) -> Feed:
-    return Feed(spark, Log(web_requests, at_home))
 
 
 def clean_up(spark: Any, table: str) -> None:
