@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix.
+# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix if that does not say it.
 Told = tuple[str, str, str | None, str, str]
 
 
@@ -59,8 +59,9 @@ def check(json: Json = False) -> None:
 def _print_problems(problems: list[Told]) -> None:
     for definition, part, sql, message, fix in problems:
         written = f"\n  {sql}" if sql else ""
+        mend = f"\n  -> {fix}" if fix else ""
         console.print(
-            f"{definition}: {part}{written}\n  {message}\n  -> {fix}\n",
+            f"{definition}: {part}{written}\n  {message}{mend}\n",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -70,7 +71,7 @@ def _problems_of_what_leaves(definitions: Definitions) -> list[Told]:
     from serving_layer.sinks.check import problems
 
     found = problems(current_settings(), definitions.views.values(), definitions.alerts.values())
-    return [(one.definition, one.part, None, one.message, "see what it says") for one in found]
+    return [(one.definition, one.part, None, one.message, "") for one in found]
 
 
 def views(json: Json = False) -> None:
