@@ -1,6 +1,5 @@
 """A project is begun from a sample: what is guessed, that each guess is said, and that what is written loads."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -9,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from braid.cli.project import init
 from braid.define.loading import load_definitions
 from braid.errors import BraidError
 from braid.project.infer import Inferred, infer
 from braid.project.sample import from_file
 from braid.project.scaffold import Origin, made_up, named, project, write
-from braid.project.trial import trials
 
 
 def guessed(found: Inferred) -> dict[str, str]:
@@ -114,18 +111,15 @@ def test_a_name_becomes_that_of_a_source() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_file_gives_a_sample_and_what_cannot_be_read_stays_among_its_lines(
-    tmp_path: Path, packed: bool
-) -> None:
-    text = b'{"id": "a", "time": "2024-05-01T09:12:00"}\nnope\n'
-    file = tmp_path / ("events.jsonl.gz" if packed else "events.jsonl")
-    file.write_bytes(gzip.compress(text) if packed else text)
-    sample = from_file(file)
+def test_a_file_gives_a_sample_and_what_cannot_be_read_stays_among_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"id": "a", "time": "2024-05-01T09:12:00"}\nnope\n')
+    sample = from_file(tmp_path / "events.jsonl")
     assert (len(sample.events), len(sample.lines), sample.is_csv) == (1, 2, False)
     (tmp_path / "bad").write_text("nope\n")
     with pytest.raises(BraidError, match="no line that is one JSON object"):
         from_file(tmp_path / "bad")
+    with pytest.raises(BraidError, match="is packed"):
+        from_file(tmp_path / "events.jsonl.gz")
 
 
 def begin(folder: Path, origin: Origin, sample: Any) -> None:
@@ -133,13 +127,11 @@ def begin(folder: Path, origin: Origin, sample: Any) -> None:
     write(folder, files)
 
 
-def test_what_is_written_loads_as_definitions_and_as_tests(tmp_path: Path) -> None:
+def test_what_is_written_loads_as_definitions(tmp_path: Path) -> None:
     begin(tmp_path, Origin("orders", topic="orders"), made_up())
     definitions = load_definitions(str(tmp_path / "definitions.py"))
     assert list(definitions.views) == ["orders_per_day"]
-    (trial,) = trials(definitions, sorted((tmp_path / "tests").glob("*.py")))
-    assert trial.view.name == "orders_per_day"
-    assert len(trial.events.read_text().splitlines()) == 6
+    assert len((tmp_path / "sample" / "orders.jsonl").read_text().splitlines()) == 6
     assert 'definitions = "definitions.py"' in (tmp_path / "braid.toml").read_text()
 
 
@@ -148,40 +140,6 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
     with pytest.raises(BraidError, match=r"README.md is there already"):
         begin(tmp_path, Origin("orders", topic="orders"), made_up())
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
-
-
-def test_a_topic_and_a_file_are_not_one_sample() -> None:
-    with pytest.raises(BraidError, match="not both"):
-        init(Path("x"), "topic", Path("file"))
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("view = 'orders_per_day'\n", r"has no 'events'"),
-        ("1 / 0\n", r"does not load: ZeroDivisionError"),
-        ("view = 'orders_per_day'\nevents = 'none.jsonl'\ntruth = print\n", r"there is no file .*none.jsonl"),
-        (
-            "view = 'orders_per_dy'\nevents = 'orders.jsonl'\ntruth = print\n",
-            r"Did you mean 'orders_per_day'",
-        ),
-    ],
-)
-def test_a_test_that_cannot_be_run_is_named_with_the_fix(tmp_path: Path, text: str, says: str) -> None:
-    begin(tmp_path, Origin("orders", topic="orders"), made_up())
-    (tmp_path / "tests" / "mine.py").write_text(text)
-    with pytest.raises(BraidError, match=says):
-        trials(load_definitions(str(tmp_path / "definitions.py")), [tmp_path / "tests" / "mine.py"])
-
-
-def test_a_truth_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
-    begin(tmp_path, Origin("orders", topic="orders"), made_up())
-    (tmp_path / "tests" / "mine.py").write_text(
-        "view, events = 'orders_per_day', 'orders.jsonl'\ndef truth(events):\n    return events[0]['nope']\n"
-    )
-    (trial,) = trials(load_definitions(str(tmp_path / "definitions.py")), [tmp_path / "tests" / "mine.py"])
-    with pytest.raises(BraidError, match=r"mine.py:3: truth\(\) failed: KeyError: 'nope'"):
-        trial.expected([{"a": 1}])
 
 
 def test_the_dags_of_a_project_are_braids(tmp_path: Path) -> None:
