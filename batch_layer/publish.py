@@ -14,10 +14,11 @@ from batch_layer.gates.profile import OutputProfile, no_states
 from batch_layer.tasks import DayResult, ViewDays
 from braid.cut import effective
 from braid.define.view import View
+from braid.log.table import Log
 from braid.states.spark_calendar import days_and_moments, on_days
-from braid.tables.commits import BaseCommit
+from braid.tables.commits import BaseCommit, newest_tail_commit
 from braid.tables.conditional import Seen, again_while_overtaken, can_commit_here, commit, commit_here
-from braid.tables.tail_and_base import refuse_lost_base, replay_cut
+from braid.tables.tail_and_base import refuse_lost_base, refuse_other_log, replay_cut
 from braid.tables.view_tables import ViewTables, base_columns
 
 
@@ -46,6 +47,7 @@ def publish(
         return covered
 
     refuse_lost_base(tables)
+    refuse_other_log(Log(view.source, tables.settings).table, tables, newest_tail_commit(tables.tail))
     return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 

@@ -29,7 +29,7 @@ from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.states.spark_calendar import on_days
 from braid.tables import spark_tables
-from braid.tables.delta_rs import open_table
+from braid.tables.delta_rs import open_table, table_id
 
 logger = Logger("batch")
 
@@ -151,7 +151,8 @@ class _SourceRun:
     def _made(self, days: ViewDays, shared: _Portion) -> Iterator[MadeDays]:
         """The states of days, kept while they are audited, compared with what is served, and published."""
         if open_table(days.tables.tail) is None:
-            spark_tables.create(self.spark, days.tables, days.view, days.latest)
+            log = Log(days.view.source, self.settings).table
+            spark_tables.create(self.spark, days.tables, days.view, days.latest, table_id(log))
         lookups = LookupTables(self.spark, self.settings, days.latest)
         made = recompute_days(days.view, shared.rows.where(on_days(days.cuts)), lookups, days.cuts)
         with _at_hand(made.states, days, shared) as states:

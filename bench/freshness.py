@@ -1,6 +1,6 @@
 """From Kafka to a readable number, beside two usual designs: `python -m bench.freshness [--probes N] [--dedup]`.
 
-Each design runs alone, as a Spark application of its own, with one view and with three, at the same rate of events:
+Each design runs alone, as a Spark application of its own, with so many views, at the same rate of events:
   - Braid: ingest and streams in one application, with the settings that `braid stream --ingest` has by default;
   - a stateful aggregation, merged into a Delta table by foreachBatch, one query a view;
   - a stateful aggregation into Delta's own sink, which writes the whole table at each batch (in append mode a window
@@ -10,6 +10,7 @@ duplicates, unless --dedup asks Braid to. The machine is noisy: read the ratios,
 """
 
 import argparse
+import math
 import multiprocessing
 import statistics
 import time
@@ -20,7 +21,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event as Signal
 from typing import Any
 
-from bench.designs import BRAID, DESIGNS, MERGE, Case, MicroBatch, application
+import psutil
+
+from bench.designs import BRAID, DESIGNS, MERGE, NUMBERS, Case, MicroBatch, application
 from bench.shared.common import (
     REQUESTS,
     ResultRow,
@@ -34,7 +37,10 @@ from bench.shared.common import (
 from bench.shared.load import PROBE, Probes, live_load
 from braid.runtime.settings import Settings
 
+# Beside the MERGE of as many views, and beside one view.
 WANTED = {1: 0.5, 3: 0.4}
+OF_ONE = {10: 2.0, 30: 4.0}
+SPREAD, SLOPE = 1.8, 0.5
 LOOK_EVERY = 0.05
 WARM_COMMITS = 20
 PATIENCE = 180.0
@@ -82,12 +88,14 @@ class Freshness:
     case: Case
     seconds: tuple[float, ...]
     batches: tuple[MicroBatch, ...]
+    # Processor time of the application and its JVM, in seconds for each second of the measurement.
+    load: float
 
     def at(self, share: float) -> float:
         return percentile(self.seconds, share)
 
     def as_dict(self) -> dict[str, Any]:
-        numbers = {"p50": self.at(0.5), "p95": self.at(0.95), "max": max(self.seconds)}
+        numbers = {"p50": self.at(0.5), "p95": self.at(0.95), "max": max(self.seconds), "load": self.load}
         return asdict(self.case) | numbers | {"probes": len(self.seconds), "batches": self.batch_times()}
 
     def batch_times(self) -> dict[str, dict[str, float]]:
@@ -117,8 +125,10 @@ def measure(case: Case, options: argparse.Namespace) -> Freshness:
         ):
             reader = Reader(case.table(settings))
             began = _warm(reader, process, options.warm_up)
+            spent, since = cpu_seconds(process.pid), time.monotonic()
             seconds = _timed(reader, process, probes, began, options.probes)
-        return Freshness(case, tuple(seconds), tuple(batches))
+            load = (cpu_seconds(process.pid) - spent) / (time.monotonic() - since)
+        return Freshness(case, tuple(seconds), tuple(batches), load)
 
 
 @contextmanager
@@ -172,6 +182,13 @@ def _look(reader: Reader, process: Any) -> None:
     time.sleep(LOOK_EVERY)
 
 
+def cpu_seconds(process: int) -> float:
+    """What a process and all that it started have used of the processors so far."""
+    root = psutil.Process(process)
+    times = [one.cpu_times() for one in (root, *root.children(recursive=True))]
+    return float(sum(time.user + time.system for time in times))
+
+
 def _probes_in(file: str) -> list[str]:
     import pyarrow.parquet as pq
 
@@ -180,7 +197,7 @@ def _probes_in(file: str) -> list[str]:
 
 
 def rows_of(results: Sequence[Freshness]) -> list[ResultRow]:
-    """Each design beside the MERGE of as many views."""
+    """Each design beside the MERGE of as many views, and Braid with many views beside itself with one."""
     usual = {result.case.views: result for result in results if result.case.design == MERGE}
     rows = []
     for result in results:
@@ -195,6 +212,16 @@ def rows_of(results: Sequence[Freshness]) -> list[ResultRow]:
                     f"<= {wanted:.2f}" if wanted else "",
                 )
             )
+    ours = {result.case.views: result for result in results if result.case.design == BRAID}
+    for views, result in ours.items():
+        spread = result.at(0.95) / result.at(0.5)
+        rows.append(ResultRow(f"{views} views, p95 beside p50", "", f"{spread:.2f}", f"<= {SPREAD:.2f}"))
+        rows.append(ResultRow(f"{views} views, processors' time", f"{result.load:.2f} s a second"))
+        if views > 1 and 1 in ours:
+            times, slope = result.at(0.5) / ours[1].at(0.5), math.log(result.load / ours[1].load, views)
+            asked = f"<= {OF_ONE[views]:.2f}" if views in OF_ONE else ""
+            rows.append(ResultRow(f"{views} views beside one, p50", "", f"{times:.2f}", asked))
+            rows.append(ResultRow(f"{views} views beside one, slope", "", f"{slope:.2f}", f"<= {SLOPE:.2f}"))
     return rows
 
 
@@ -203,7 +230,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=float, default=500, help="milliseconds between probes")
     parser.add_argument("--rate", type=float, default=1000, help="events a second")
     parser.add_argument("--warm-up", type=float, default=60, help="seconds that do not count")
-    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], choices=[1, 2, 3])
+    parser.add_argument("--views", type=int, nargs="+", default=[1, 3], choices=NUMBERS, metavar="N")
     parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
     parser.add_argument("--dedup", action="store_true", help="Braid removes duplicates by event id")
 

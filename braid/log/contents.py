@@ -12,6 +12,7 @@ from braid.define.schema import quote
 from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log, empty
+from braid.runtime.object_store import hadoop_address
 from braid.tables import delta_rs
 from braid.tables.delta_log import Transaction
 
@@ -35,7 +36,6 @@ MOST_ROWS = 1_000_000
 
 
 def exists(spark: SparkSession, log: Log) -> bool:
-
     return bool(DeltaTable.isDeltaTable(spark, log.table))
 
 
@@ -80,7 +80,12 @@ def create(spark: SparkSession, log: Log) -> None:
     """Creates the table, or adds the columns that its source has gained; a changed type is refused."""
     wanted = log_schema(log.source)
     if not exists(spark, log):
-        table = DeltaTable.create(spark).location(log.table).addColumns(wanted).partitionedBy("day")
+        table = (
+            DeltaTable.create(spark)
+            .location(hadoop_address(log.table))
+            .addColumns(wanted)
+            .partitionedBy("day")
+        )
         for name, value in PROPERTIES.items():
             table = table.property(name, value)
         table.execute()

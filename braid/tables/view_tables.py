@@ -17,6 +17,8 @@ from braid.states import state_columns
 LATE = "_late"
 FINGERPRINT = "braid.fingerprint"
 REPLAY_CUT = "braid.replayCut"
+# The id of the log's table.
+LOG = "braid.log"
 PROPERTIES = {
     "delta.enableDeletionVectors": "false",
     # A commit every second: the one that pays for a checkpoint, and the one after it, take seconds.

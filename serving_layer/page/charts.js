@@ -134,7 +134,9 @@ function hover(windows, zone, says) {
 /** The watermark, and below the bars the windows in which an alert fires or has fired. */
 function marksIn({ watermark, period, alerts }) {
   const { shapes, annotations } = watermarkIn(watermark, period);
-  const spots = alerts.filter((alert) => alert.state !== "withdrawn" && alert.window_start);
+  // The worst last, which is drawn over the others.
+  const spots = alerts.filter((alert) => alert.state !== "withdrawn" && alert.window_start)
+    .toSorted((one, other) => (one.severity === "critical") - (other.severity === "critical"));
   const fired = spots.map((alert) => ({
     type: "rect", name: alert.alert, x0: Date.parse(alert.window_start), x1: Date.parse(alert.window_end),
     yref: "paper", y0: 0, y1: 0.02, line: { width: 0 }, fillcolor: tone(alert.severity === "critical" ? "bad" : "warn"),

@@ -51,7 +51,6 @@ def narrow_rows(spark: SparkSession, known: ComparedDays, log: Log, arrival: str
 
 
 def _events_with_places(spark: SparkSession, known: ComparedDays, log: Log, arrival: str | None) -> DataFrame:
-
     view = known.version.view
     # Days after the last one are read too: what happens there moves the watermark.
     rows = read(spark, log).where(f"_error is null and day >= date'{known.span.first}'")
