@@ -12,6 +12,7 @@ from braid.runtime.settings import current_settings
 COMMANDS = {
     "demo": "demo.command",
     "setup": "platform.setup",
+    "init": "project",
     "doctor": "platform.up",
     "version": "platform.up",
     "check": "definitions",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -84,6 +85,23 @@ def test_a_second_start_finds_the_first_and_refuses_other_choices(running: Runni
     assert again.status.processes == before.processes
     with pytest.raises(BraidError, match="runs already on"):
         start(free_port())
+
+
+def test_changes_that_come_at_once_are_all_made(running: Running) -> None:
+    """Who asks for a change is noted in the server's event loop, while another change waits there to be committed."""
+
+    def change_pool(number: int) -> None:
+        pool = {"name": "spark", "slots": 1, "description": str(number), "include_deferred": False}
+        running.api.ask("PATCH", "/pools/spark", pool)
+
+    def make_run(number: int) -> None:
+        # Of a DAG that is paused: it is made, and not begun.
+        running.api.ask("POST", "/dags/maintain/dagRuns", {"dag_run_id": f"r{number}", "logical_date": None})
+
+    with ThreadPoolExecutor(4) as people:
+        changes = [people.submit(change, n) for n in range(20) for change in (change_pool, make_run)]
+    assert [one.exception() for one in changes] == [None] * len(changes)
+    assert set(running.runs("maintain")) >= {f"r{number}" for number in range(20)}
 
 
 @pytest.mark.soak
