@@ -177,7 +177,10 @@ def test_of_two_that_fold_at_once_no_interval_between_their_cuts_is_lost(
     assert not left, "the second has folded while the first was at work"
     assert served(spark, kappa, tables) == recomputed(spark, kappa, settings)
     first.folding.tidy()
-    assert newest_tail_commit(tables.tail) == first.writer.last
+    newest = newest_tail_commit(tables.tail)
+    assert newest is not None
+    assert first.writer.last is not None
+    assert (newest.batch, newest.position) == (first.writer.last.batch, first.writer.last.position)
     assert served(spark, kappa, tables) == recomputed(spark, kappa, settings)
     assert max(throughs(pinned(spark, tables.base)).values()) == NOON + 11 * MINUTE
     # The next start goes on where the one that was alone has ended, and folds the interval that comes.
