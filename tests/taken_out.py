@@ -175,6 +175,16 @@ ALL = (
         NOT_ALONE, SILENT, "an old batch is the newest",
     ),
     TakenOut(
+        "6 two engines", "the same of two that fold into one base",
+        f"{TWO}of_two_that_fold_at_once_no_interval_between_their_cuts_is_lost",
+        NOT_ALONE, SILENT, "the second goes on from where it was",
+    ),
+    TakenOut(
+        "6 two engines", "the second one ends",
+        f"{TWO}the_second_of_two_whole_engines_ends_with_what_a_person_must_know",
+        NOT_ALONE, "did not come true in time", "both go on",
+    ),
+    TakenOut(
         "7 another log", "a stream that starts knows the log that it has read",
         f"{LOST}a_log_that_another_one_was_put_in_the_place_of_is_refused",
         ANY_LOG, SILENT, "it reads on in the other one",
