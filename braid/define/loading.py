@@ -4,9 +4,10 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -40,8 +41,30 @@ class Definitions:
         return _find(self.alerts, name, "alert")
 
 
+class _FormerName(MetaPathFinder):
+    """Finds the examples for definitions of before, which say `examples`: that was a package of its own.
+
+    Asked last, so that whoever has a package of that name gets their own.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        present = importlib.util.find_spec(f"braid.{name}") if name == "examples" else None
+        if present is None:
+            return None
+        return importlib.util.spec_from_file_location(
+            name, present.origin, submodule_search_locations=present.submodule_search_locations
+        )
+
+
+FORMER_NAME = _FormerName()
+
+
 def load_definitions(setting: str) -> Definitions:
     """What the setting BRAID_DEFINITIONS names: "braid.examples.weblog", or the path of a .py file."""
+    if FORMER_NAME not in sys.meta_path:
+        sys.meta_path.append(FORMER_NAME)
     is_file = setting.endswith(".py") or "/" in setting or Path(setting).is_file()
     module = _load_file(Path(setting).expanduser()) if is_file else _load_module(setting)
     return collect(vars(module).values(), setting)

@@ -68,7 +68,7 @@ def topic(broker: embedded.Broker, home: Path, tmp_path: Path) -> tuple[str, dic
     name = f"t-{uuid.uuid4().hex}"
     definitions = tmp_path / "definitions.py"
     definitions.write_text(
-        "from dataclasses import replace\nfrom examples import weblog\n"
+        "from dataclasses import replace\nfrom braid.examples import weblog\n"
         f"requests = replace(weblog.requests, kafka_topic={name!r})\n"
     )
     return name, {

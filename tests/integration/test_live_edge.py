@@ -1,5 +1,6 @@
 """The live edge: what Python commits is what Spark would have, for all views of a log, and whoever reads it."""
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -145,12 +146,14 @@ def test_both_ways_to_make_a_tail_give_the_same_rows_and_say_the_same(
 
 
 def engines(settings: Settings, view: View) -> set[str]:
-    """Who made the commits of a tail that brought rows."""
-    import json
-
+    """Who made the commits of a tail that brought new rows; a fold and a heartbeat bring none."""
     files = sorted(Path(tables_of(settings, view).tail, "_delta_log").glob("*.json"))
-    infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in files]
-    return {str(info["engineInfo"]) for info in infos if info["operation"] == "WRITE"}
+    commits = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+    return {
+        str(actions[0]["commitInfo"]["engineInfo"])
+        for actions in commits
+        if any(action.get("add", {}).get("dataChange") for action in actions)
+    }
 
 
 def test_views_that_are_computed_by_one_job_get_what_each_gets_alone(

@@ -12,6 +12,7 @@ import pytest
 
 import batch_layer.publish as publishing
 import speed_layer.stream.fold as folding
+import speed_layer.stream.small_fold as small_folding
 from braid import Source, View, count, tumbling
 from braid.deploy import store as deployment
 from braid.log.lookups import LookupTables
@@ -122,8 +123,22 @@ def once(act: Callable[[], Any], before: Callable[..., Any]) -> Callable[..., An
     return called
 
 
+def while_it_folds(act: Callable[[], Any], by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets something happen when the first fold has read its epochs, and its commit is still to come."""
+    if by == "Spark":
+        monkeypatch.setattr(small_folding, "MOST_BYTES", -1)
+    room, check = (folding, "unchanged") if by == "Spark" else (small_folding, "refuse_change")
+    monkeypatch.setattr(room, check, once(act, getattr(room, check)))
+
+
+@pytest.mark.parametrize("folded_by", ["the driver", "Spark"])
 def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
-    spark: Any, settings: Settings, feed: Feed, begun: StreamJob, monkeypatch: pytest.MonkeyPatch
+    spark: Any,
+    settings: Settings,
+    feed: Feed,
+    begun: StreamJob,
+    folded_by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = begun
     for part in range(4):
@@ -134,7 +149,7 @@ def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
     reads_next(job)
     tables, cut = tables_of(settings, hits), NOON + 2 * MINUTE
     publish(spark, settings, hits, computed(spark, settings, hits, TODAY, cut), cut)
-    monkeypatch.setattr(folding, "totals", once(partial(reads_next, job), folding.totals))
+    while_it_folds(partial(reads_next, job), folded_by, monkeypatch)
     folds_of(job).tidy()
     while reads_next(job):
         folds_of(job).tidy()
@@ -145,8 +160,14 @@ def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
     assert pinned(spark, tables.tail).where(f"day = date'{BEFORE}'").count() > 0
 
 
+@pytest.mark.parametrize("folded_by", ["the driver", "Spark"])
 def test_what_is_appended_to_an_epoch_after_it_was_read_is_not_replaced(
-    spark: Any, settings: Settings, feed: Feed, begun: StreamJob, monkeypatch: pytest.MonkeyPatch
+    spark: Any,
+    settings: Settings,
+    feed: Feed,
+    begun: StreamJob,
+    folded_by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody may append to an epoch that is complete; if somebody does, it is seen before the commit."""
     job = begun
@@ -156,7 +177,7 @@ def test_what_is_appended_to_an_epoch_after_it_was_read_is_not_replaced(
     while reads_next(job):
         pass
     feed.commit(some(7, "late"), 1)
-    monkeypatch.setattr(folding, "unchanged", once(partial(reads_next, job), folding.unchanged))
+    while_it_folds(partial(reads_next, job), folded_by, monkeypatch)
     assert folds_of(job).tend()
     tables = tables_of(settings, hits)
     assert served(spark, hits, tables) == recomputed(spark, hits, settings)

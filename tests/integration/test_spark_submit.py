@@ -20,7 +20,7 @@ def test_a_driver_in_its_pod_runs_the_streams(tmp_path: Path) -> None:
 
     (tmp_path / "drop").mkdir()
     (tmp_path / "definitions.py").write_text(
-        "from dataclasses import replace\nfrom examples import weblog\n"
+        "from dataclasses import replace\nfrom braid.examples import weblog\n"
         f"requests = replace(weblog.requests, kafka_topic=None, files='{tmp_path}/drop/*.jsonl')\n"
         "page_traffic = replace(weblog.page_traffic, source=requests)\n"
     )

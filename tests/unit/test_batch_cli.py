@@ -59,7 +59,7 @@ def test_views_are_one_line_of_json_and_leave_out_those_of_streams_alone(
 ) -> None:
     module = tmp_path / "mine.py"
     module.write_text(
-        "from dataclasses import replace\nfrom examples.weblog import page_traffic, visits\n"
+        "from dataclasses import replace\nfrom braid.examples.weblog import page_traffic, visits\n"
         "visits = replace(visits, mode='kappa')\npage_traffic = replace(page_traffic, mode='lambda')\n"
     )
     monkeypatch.setenv("BRAID_DEFINITIONS", str(module))

@@ -1,5 +1,6 @@
 """Definitions load from a module or a file, and what is wrong there is named with its line."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -113,3 +114,14 @@ def test_an_error_in_a_module_is_named_with_its_line(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DefinitionError, match=r"broken_views_module:3: NameError: name 'oops'"):
         load_definitions("broken_views_module")
+
+
+def test_a_file_that_names_the_examples_as_they_were_called_before_is_read(tmp_path: Path) -> None:
+    """In a process of its own, in a folder from which the checkout cannot be imported."""
+    file = tmp_path / "definitions.py"
+    file.write_text("from examples.weblog import page_traffic\n")
+    read = f"from braid.define.loading import load_definitions as load; print(*load({str(file)!r}).views)"
+    done = subprocess.run(
+        [sys.executable, "-c", read], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "page_traffic\n", done.stderr
