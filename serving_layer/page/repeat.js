@@ -30,7 +30,14 @@ export function repeated(run, every) {
       plan();
     }
   };
-  document.addEventListener("visibilitychange", plan);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && running) {
+      // What is under way is not asked to its end: it is done when somebody looks again.
+      wanted = true;
+      stop.abort();
+    }
+    plan();
+  });
 
   return {
     /** Something moved: as soon as it may be. */

@@ -55,7 +55,7 @@ class Begun:
     def reads(self, feed: Feed) -> None:
         """All that is there."""
         assert self.writer.last is not None
-        self.writer.follow(list(transactions(feed.log.table, self.writer.last.position.version)))
+        follow(self.writer, list(transactions(feed.log.table, self.writer.last.position.version)))
 
 
 def begun(spark: Any, settings: Settings) -> Begun:
