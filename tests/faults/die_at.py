@@ -56,20 +56,17 @@ def between_the_file_and_the_commit(die: Die) -> None:
         if '"add"' in text and len(commits) > BATCH:
             die()
 
-    create = documents.create
-
-    def wrapped(uri: str, text: str) -> bool:
-        fall(uri, text)
-        return create(uri, text)
-
-    documents.create = wrapped
+    _before_each_commit_of_ours(fall)
 
 
 def in_a_fold_of_the_tail(die: Die) -> None:
-    def watch(tail_writer: Any, *_: Any) -> None:
-        once_files_are_written(Path(tail_writer.tables.tail), die)
+    """The folded states are on the disk, and the commit that puts them in the place of others is not."""
 
-    _around(TailWriter, "say", before=watch)
+    def fall(uri: str, text: str) -> None:
+        if '"remove"' in text:
+            die()
+
+    _before_each_commit_of_ours(fall)
 
 
 def in_a_fold_into_the_base(die: Die) -> None:
@@ -99,6 +96,16 @@ POINTS: dict[str, Callable[[Die], None]] = {
         between_base_and_tail,
     )
 }
+
+
+def _before_each_commit_of_ours(fall: Callable[[str, str], None]) -> None:
+    create = documents.create
+
+    def wrapped(uri: str, text: str) -> bool:
+        fall(uri, text)
+        return create(uri, text)
+
+    documents.create = wrapped
 
 
 def _around(
