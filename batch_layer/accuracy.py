@@ -20,6 +20,7 @@ from braid.measures.base import FLOAT_TOLERANCE, Measure
 from braid.merge.spark import served_here, served_states
 from braid.parity import EVENTS_SHOWN, NUMBERS, VERDICT, Parity, judged, shared_measures, with_truth
 from braid.runtime.settings import Settings
+from braid.runtime.spark import from_arrow
 from braid.states import EVENTS, state_columns
 from braid.states.arrow import one_array
 from braid.states.database import cursor
@@ -48,7 +49,7 @@ def accuracies(
             states = states.filter(pc.is_in(states["day"], pa.array(reached, pa.date32())))
         if (served := served_here(view, tables, reached)) is not None:
             return agreement(view, served, states)
-        states = spark.createDataFrame(states)
+        states = from_arrow(spark, states)
     elif len(reached) < len(cuts):
         states = states.where(on_days(reached))
     return by_spark(view, served_states(spark, view, tables, reached), states)

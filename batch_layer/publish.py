@@ -15,6 +15,7 @@ from batch_layer.tasks import DayResult, ViewDays
 from braid.cut import effective
 from braid.define.view import View
 from braid.log.table import Log
+from braid.runtime.spark import from_arrow
 from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.commits import BaseCommit, newest_tail_commit
 from braid.tables.conditional import Seen, again_while_overtaken, can_commit_here, commit, commit_here
@@ -36,7 +37,7 @@ def publish(
     that are in this process are written by it, where it can.
     """
     if isinstance(states, pa.Table) and not can_commit_here(tables.base):
-        states = spark.createDataFrame(states)
+        states = from_arrow(spark, states)
 
     def attempt(seen: Seen) -> dict[date, datetime]:
         # A stream may have begun since the cuts were taken, and have stored its history under a later one.

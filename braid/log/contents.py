@@ -13,6 +13,7 @@ from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log, empty
 from braid.runtime.object_store import hadoop_address
+from braid.runtime.spark import from_arrow
 from braid.tables import delta_rs
 from braid.tables.delta_log import Transaction
 
@@ -48,7 +49,7 @@ def read(spark: SparkSession, log: Log) -> DataFrame:
 def read_accepted(spark: SparkSession, log: Log, days: Collection[date] | None = None) -> DataFrame:
     """The rows of a log that were not rejected, of all days or of some."""
     small = _small(log, days)
-    return spark.createDataFrame(small) if small is not None else read(spark, log).where("_error is null")
+    return from_arrow(spark, small) if small is not None else read(spark, log).where("_error is null")
 
 
 def _small(log: Log, days: Collection[date] | None) -> pa.Table | None:

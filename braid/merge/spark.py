@@ -12,6 +12,7 @@ from braid.define.view import View
 from braid.errors import BraidError
 from braid.merge import arrow
 from braid.runtime.settings import Settings, current_settings
+from braid.runtime.spark import from_arrow
 from braid.states import state_columns
 from braid.states.arrow import merge as merge_arrow
 from braid.states.spark import merge, present
@@ -54,7 +55,7 @@ def served_states(
     that the older base does not have.
     """
     if isinstance(cut, Mapping) and (states := served_here(view, tables, cut)) is not None:
-        return spark.createDataFrame(states)
+        return from_arrow(spark, states)
     refuse_lost_base(tables)
     tail_seen, base_seen = see(tables.tail), see(tables.base)
     through = base_seen.pin().throughs()

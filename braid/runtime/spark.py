@@ -16,7 +16,9 @@ from braid.runtime.installation import class_archive, jars
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -171,3 +173,12 @@ def _quieten() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # Py4J does the same with whatever ends a micro-batch.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)
+
+
+def from_arrow(spark: "SparkSession", rows: "pa.Table", schema: "StructType | None" = None) -> "DataFrame":
+    """Rows in memory as a DataFrame.
+
+    In one piece: Spark takes an empty one among several for the end, and what comes after it would be lost.
+    """
+    whole = rows.combine_chunks()
+    return spark.createDataFrame(whole) if schema is None else spark.createDataFrame(whole, schema)

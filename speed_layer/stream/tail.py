@@ -21,6 +21,7 @@ from braid.log.events import view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.runtime.logging import Logger
+from braid.runtime.spark import from_arrow
 from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.appending import NO_ROWS, Appending, appending
@@ -222,7 +223,7 @@ class TailWriter(BatchWriter):
         if isinstance(states, pa.Table) and self._appending is not None:
             return self.save_rows(self._appending, states, commit)
         if isinstance(states, pa.Table):
-            states = self.spark.createDataFrame(states, self._schema) if len(states) else self.nothing()
+            states = from_arrow(self.spark, states, self._schema) if len(states) else self.nothing()
         return self.save(states.write.format("delta").mode("append"), commit)
 
     def nothing(self) -> DataFrame:

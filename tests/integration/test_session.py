@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from braid.runtime.settings import Settings
-from braid.runtime.spark import local_cores, session_config
+from braid.runtime.spark import from_arrow, local_cores, session_config
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
@@ -26,3 +27,11 @@ def test_an_empty_append_is_recorded_as_a_commit(spark, tmp_path: Path) -> None:
     commits = list((tmp_path / "table" / "_delta_log").glob("*.json"))
     assert len(commits) == 2
     assert spark.read.format("delta").load(table).count() == 3
+
+
+def test_rows_in_memory_are_all_there_when_a_part_of_them_is_empty(spark) -> None:  # type: ignore[no-untyped-def]
+    """A file of which nothing passes a filter is such a part; Spark takes it for the end."""
+    rows = pa.table({"n": list(range(100))})
+    parts = pa.concat_tables([rows.slice(0, 40), rows.slice(0, 0), rows.slice(40)])
+    assert from_arrow(spark, parts).count() == 100
+    assert from_arrow(spark, rows.slice(0, 0)).count() == 0
