@@ -1,10 +1,11 @@
 """The records of a log that could not be counted, by their reasons, and those that were sent again."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from braid.log.database import opened
-from braid.log.table import Log
+from braid.log.table import MADE_BY_BATCH, Log
 from braid.runtime import documents
 
 Place = tuple[int, int]  # partition, offset
@@ -17,14 +18,21 @@ BY_REASON = """
 
 
 def sent(log: Log) -> list[Place]:
-    """Where each record that was ever put into the inbox came from."""
-    texts = (
-        documents.read(f"{log.inbox}/{batch}/{file}") or ""
-        for batch in _visible(log.inbox)
-        for file in _visible(f"{log.inbox}/{batch}")
-    )
-    records = (json.loads(line) for text in texts for line in text.split("\n") if line)
-    return [(record["origin_partition"], record["origin_offset"]) for record in records]
+    """Where each record that was ever sent again came from."""
+    return [place for place in _origins(log) if place[0] != MADE_BY_BATCH]
+
+
+def made_by_batch(log: Log) -> int:
+    """How many events of a derived source batch has handed in."""
+    return sum(place[0] == MADE_BY_BATCH for place in _origins(log))
+
+
+def _origins(log: Log) -> Iterator[Place]:
+    for batch in _visible(log.inbox):
+        for file in _visible(f"{log.inbox}/{batch}"):
+            text = documents.read(f"{log.inbox}/{batch}/{file}") or ""
+            records = (json.loads(line) for line in text.split("\n") if line)
+            yield from ((record["origin_partition"], record["origin_offset"]) for record in records)
 
 
 def describe(log: Log, examples: int = 3) -> list[dict[str, Any]]:

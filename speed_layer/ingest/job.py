@@ -5,11 +5,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from braid.define.derived.join import JoinedSource
 from braid.define.source import Source
 from braid.errors import BraidError
 from braid.log import contents as logs
@@ -21,6 +23,7 @@ from braid.runtime.status import QueryStatus
 from speed_layer import recovery
 from speed_layer.ingest import dedup, folders, records
 from speed_layer.ingest.appender import Appender, Counted
+from speed_layer.ingest.deriving import DeriveJob
 from speed_layer.ingest.origin import folder_of
 from speed_layer.ingest.parse import parse, unknown_fields
 from speed_layer.ingest.topics import require_topic
@@ -67,8 +70,11 @@ class IngestJob(Job):
             require_topic(source, settings)
             logs.create(self.spark, self.log)
         else:
-            folder, _ = folder_of(source)
+            folder, _ = folder_of(self.log)
             logs.create(self.spark, self.log)
+            if isinstance(source, JoinedSource) and folders.known(self.log, folder).now != folder:
+                # Like an inbox, it is in a home that was moved: its files are the same ones.
+                folders.move(self.spark, self.log, folder)
             folders.refuse_moved(self.log, folder)
         documents.make_folder(self.log.inbox)
         checkpoint = Checkpoint(self.log.checkpoint, recovery.advice(source.name))
@@ -185,10 +191,14 @@ def ingest(
     clock: Callable[[], datetime] = utc_now,
 ) -> None:
     """Runs until all has been read (`once`) or until `stop` is set."""
-    runner = Runner(
-        spark, settings, "ingest", lambda: ingest_jobs(spark, sources, settings, clock), once=once
-    )
-    runner.run(stop or threading.Event())
+    stop = stop or threading.Event()
+
+    def discover() -> list[Job]:
+        return ingest_jobs(spark, sources, settings, clock)
+
+    for part in _in_order(discover()) if once else [None]:
+        if not stop.is_set():
+            Runner(spark, settings, "ingest", partial(list, part) if part else discover, once=once).run(stop)
 
 
 def ingest_jobs(
@@ -197,8 +207,28 @@ def ingest_jobs(
     settings: Settings,
     clock: Callable[[], datetime] = utc_now,
     streams: int = 0,
-) -> list[IngestJob]:
-    return [IngestJob(spark, settings, clock, source=source, streams=streams) for source in sources]
+) -> list[Job]:
+    """The ingest of each source, and before that of a derived one what draws its events."""
+    derived = sum(isinstance(source, JoinedSource) for source in sources)
+    jobs: list[Job] = []
+    for source in sources:
+        if isinstance(source, JoinedSource):
+            cores = spark.sparkContext.defaultParallelism
+            pause = interval(settings.trigger, streams + derived, cores)
+            jobs.append(DeriveJob(spark, settings, clock, source=source, pause=pause))
+        jobs.append(IngestJob(spark, settings, clock, source=source, streams=streams + derived))
+    return jobs
+
+
+def _in_order(jobs: Sequence[Job]) -> list[list[Job]]:
+    """What ends when all has been read is run after what it reads: first, at once, what comes from outside."""
+    parts: list[list[Job]] = [[]]
+    for job in jobs:
+        if isinstance(job.definition, JoinedSource):
+            parts.append([job])
+        else:
+            parts[0].append(job)
+    return [part for part in parts if part]
 
 
 def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:

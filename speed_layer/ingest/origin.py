@@ -2,12 +2,20 @@
 
 from pathlib import Path
 
-from braid.define.source import Source
+from braid.define.derived.base import Derived
 from braid.errors import BraidError
+from braid.log.derived import PATTERN, DerivedPlaces
+from braid.log.table import Log
+from braid.runtime import documents
 
 
-def folder_of(source: Source) -> tuple[str, str]:
-    """The folder to watch and the pattern of names in it; a folder that is not there is refused."""
+def folder_of(log: Log) -> tuple[str, str]:
+    """The folder to watch and the pattern of names in it; a user's folder that is not there is refused."""
+    source = log.source
+    if isinstance(source, Derived):
+        folder = DerivedPlaces(log).events
+        documents.make_folder(folder)
+        return folder, PATTERN
     head, _, pattern = str(source.files).rpartition("/")
     folder = head or "."
     if "://" not in folder:

@@ -9,7 +9,9 @@ import json
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from braid.define.derived.base import Derived
 from braid.define.source import Source
+from braid.log.inbox import INBOX_SCHEMA
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings, bytes_of
@@ -17,9 +19,6 @@ from braid.tables.commits import Positions
 from speed_layer.ingest.folders import WatchedFolder, known
 from speed_layer.ingest.origin import folder_of
 
-INBOX_SCHEMA = (
-    "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
-)
 FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content binary"
 # Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
 NEVER = "36500d"
@@ -39,8 +38,11 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:
-        folder, pattern = folder_of(source)
+        folder, pattern = folder_of(log)
         files = spark.readStream.format("binaryFile").schema(FILE_SCHEMA).option("pathGlobFilter", pattern)
+        if isinstance(source, Derived):
+            # Its files are Braid's own, one for each micro-batch: what the log holds is needed there no more.
+            files = files.option("cleanSource", "delete")
         lines = from_files(files.options(**portions).load(folder), source, known(log, folder))
         arriving = _not_before(lines, start)
     inbox = spark.readStream.schema(INBOX_SCHEMA).options(**portions).option("recursiveFileLookup", True)

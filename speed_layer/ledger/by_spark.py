@@ -55,7 +55,7 @@ def from_files(log: Log) -> tuple[Consumed, Evidence, int]:
     spark = _spark(log)
     rows = logs.read(spark, log)
     held = rows.where(f"_partition <> {INBOX_PARTITION}")
-    folder, pattern = folder_of(log.source)
+    folder, pattern = folder_of(log)
     files = spark.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
     lines = records.from_files(files, log.source, known(log, folder))
     lacking = lines.join(held.select("_partition", "_offset"), on=["_partition", "_offset"], how="left_anti")
