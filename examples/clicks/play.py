@@ -91,7 +91,9 @@ def play(stage: Stage) -> Played:
     every = true_pairs([*shown, *late_shown], [*clicks, *late_clicks])
     missed = stage.derived(clicked)
     checks += [
-        equal("stream, before batch corrects it", stage.rows(clicked_per_hour), before),
+        against_truth(
+            "stream, before batch corrects it", clicked_per_hour, stage.rows(clicked_per_hour), before
+        ),
         equal("pairs that the stream missed, as compare says", missed.missing, len(every) - len(in_time)),
         equal("pairs that there are, as compare says", missed.events, len(every)),
         equal("pairs that are wrong", missed.extra + missed.unexplained, 0),

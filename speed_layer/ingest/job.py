@@ -222,13 +222,9 @@ def ingest_jobs(
 
 def _in_order(jobs: Sequence[Job]) -> list[list[Job]]:
     """What ends when all has been read is run after what it reads: first, at once, what comes from outside."""
-    parts: list[list[Job]] = [[]]
-    for job in jobs:
-        if isinstance(job.definition, JoinedSource):
-            parts.append([job])
-        else:
-            parts[0].append(job)
-    return [part for part in parts if part]
+    outside = [job for job in jobs if not isinstance(job.definition, JoinedSource)]
+    later = [[job] for job in jobs if isinstance(job.definition, JoinedSource)]
+    return [outside, *later] if outside else later
 
 
 def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:
