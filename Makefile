@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo chromium servers test soak s3 docs lint format lock clean
+.PHONY: help preflight setup demo chromium servers test soak s3 wheel docs lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,16 +20,15 @@ preflight:
 setup: preflight $(VENV)/.ready ## install everything into .venv (once; quick when nothing changed)
 
 # A newer mark than these files means that .venv is what they ask for.
-$(VENV)/.ready: requirements.lock pyproject.toml infra/jars.py infra/class_archive.py infra/preflight.py $(wildcard infra/java/*/*.java) | preflight
+$(VENV)/.ready: requirements-dev.lock pyproject.toml infra/jars.py infra/jars.sha256 infra/class_archive.py infra/own_classes.py infra/preflight.py $(wildcard infra/java/*/*.java) | preflight
 	@echo "Setting up Braid in $(VENV): about three minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@# Compiled once: where nothing may write bytecode, every process would compile all that it imports.
-	@$(UV) pip install --compile-bytecode --require-hashes --requirement requirements.lock
+	@$(UV) pip install --compile-bytecode --require-hashes --requirement requirements-dev.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q braid batch_layer speed_layer serving_layer infra examples
-	@$(BIN)/python -m braid.infra.jars
-	@$(BIN)/python -m braid.infra.class_archive
+	@$(BIN)/braid setup
 	@touch $@
 
 demo: setup ## run the platform on this machine and check its numbers
@@ -58,7 +57,13 @@ soak: setup s3 chromium servers ## run the long tests: whole engines started and
 	@$(BIN)/python -m pytest -m soak
 
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
-	@$(BIN)/python -m braid.infra.jars s3 s3proxy
+	@$(BIN)/braid setup s3 s3proxy
+
+wheel: setup ## build the package into dist/
+	@rm -rf build dist
+	@$(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
+	@rm -rf build
+	@ls dist/*.whl
 
 docs: setup ## build the documentation's site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -74,11 +79,15 @@ format: setup ## let ruff format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: setup ## resolve pyproject.toml anew into requirements.lock
-	@$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--extra dev --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+# Two files: what is deployed has no tools of development in it, and both have the same version of what both have.
+LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" pyproject.toml
+
+lock: setup ## resolve pyproject.toml anew into the two files of pinned packages
+	@$(LOCK) --upgrade --extra all --output-file requirements.lock
+	@$(LOCK) --upgrade --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove what set-up and runs made (.venv, .braid, caches)
 	@if [ -x $(BIN)/braid ]; then $(BIN)/braid broker stop; $(BIN)/braid cluster stop; fi
-	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build site *.egg-info spark-warehouse
+	@rm -rf $(VENV) .braid .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site *.egg-info spark-warehouse
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -111,8 +111,7 @@ def _with_lateness(
     pairs, seen = truth(spark, join, settings, versions), _seen(spark, join, settings, versions)
     for which in SIDES:
         known = F.broadcast(seen).withColumnsRenamed({"_epoch": f"_{which}_epoch", "_seen": f"_{which}_seen"})
-        behind = F.col(f"_{which}_seen") - F.unix_micros(f"_{which}_time")
-        late = F.greatest(F.coalesce(behind, F.lit(0)), F.lit(0)) / 1_000_000
+        late = (F.col(f"_{which}_seen") - F.unix_micros(f"_{which}_time")) / 1_000_000
         pairs = pairs.join(known, on=f"_{which}_epoch", how="left").withColumn(f"_{which}_late", late)
     return pairs
 
@@ -140,14 +139,17 @@ def _counts(join: JoinedSource) -> list[Column]:
     missing = F.col("_by").isNull() & F.col("_waits").isNull()
     not_drawn = corrected | missing
     patience = F.lit(join.patience / timedelta(seconds=1))
+    # An event at the watermark itself is too late for Spark. Where there was none yet, its lateness is null.
     left, right = F.col("_left_late"), F.col("_right_late")
-    late = {"left": (left > patience) & (left >= right), "right": (right > patience) & (right > left)}
+    most_late = F.greatest(left, right)
+    is_late = F.coalesce(most_late >= patience, F.lit(False))
+    late = {"left": is_late & left.eqNullSafe(most_late), "right": is_late & ~left.eqNullSafe(most_late)}
     counted = {
         "events": F.lit(True), "streamed": streamed, "corrected": corrected, "waiting": waiting, "missing": missing,
         "unexplained": not_drawn & ~late["left"] & ~late["right"],
         **{f"{which}_late": not_drawn & late[which] for which in SIDES},
         **{
-            f"curve_{n}": F.greatest(left, right) > F.lit(parse_duration(text) / timedelta(seconds=1))
+            f"curve_{n}": F.coalesce(most_late >= F.lit(parse_duration(text) / timedelta(seconds=1)), F.lit(False))
             for n, text in enumerate(WATERMARKS)
         },
     }  # fmt: skip

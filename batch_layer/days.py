@@ -7,8 +7,7 @@ from typing import Any
 
 from batch_layer.gates.values import Verdict
 from braid.runtime.settings import Settings
-from braid.tables.published import Notes, day_notes
-from braid.tables.view_tables import ViewTables
+from braid.tables.view_tables import Notes, ViewTables, day_notes
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from braid.log.events import first_copies
 from braid.log.joined import as_lines, joined, side
 from braid.log.table import MADE_BY_BATCH, Log
 from braid.runtime import documents
-from braid.runtime.frames import ONE_DAY, on_days
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
+from braid.states.spark_calendar import ONE_DAY, on_days
 
 logger = Logger("batch")
 

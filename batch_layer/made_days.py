@@ -4,11 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from batch_layer.days import Accuracy, Publish
+from batch_layer.days import Accuracy, DayRecord, Gate, Publish
 from batch_layer.gates.profile import OutputProfile, no_states
 from batch_layer.tasks import DayResult, ViewDays
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a day, and what there is to record of it."""
+
+    result: DayResult
+    record: DayRecord | None
 
 
 @dataclass(frozen=True)
@@ -16,7 +25,7 @@ class MadeDays:
     """Days of a view that are computed and not published yet."""
 
     days: ViewDays
-    states: DataFrame
+    states: DataFrame | pa.Table
     events: Mapping[date, int]
     copies: Mapping[date, int]
     profiles: Mapping[date, OutputProfile]
@@ -26,12 +35,15 @@ class MadeDays:
     def profile(self, day: date) -> OutputProfile:
         return self.profiles.get(day) or no_states(self.days.view)
 
-    def result(self, day: date, through: datetime) -> DayResult:
+    def done(self, day: date, through: datetime, gate: Gate, at: datetime) -> Done:
+        """A day whose publish left it with a cut: with another one, if somebody else was later."""
         name = self.days.view.name
         if through != self.days.cuts[day]:
-            return DayResult(name, day, "up to date", through, "another run has published a later cut")
-        rows = self.profile(day).rows
-        return DayResult(name, day, "published", through, "", self.events.get(day, 0), rows, self.copies[day])
+            why = "another run has published a later cut"
+            return Done(DayResult(name, day, "up to date", through, why), None)
+        rows, events = self.profile(day).rows, self.events.get(day, 0)
+        result = DayResult(name, day, "published", through, "", events, rows, self.copies[day])
+        return Done(result, DayRecord(day, self.publish(day, at), gate))
 
     def publish(self, day: date, at: datetime) -> Publish:
         profile = self.profile(day)

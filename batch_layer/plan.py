@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from batch_layer.arrivals import Arrivals, closed_epoch, require_closed
-from batch_layer.cuts import throughs
+from batch_layer.arrivals import Arrivals, closed_epoch, require_closed, throughs
 from batch_layer.days import DayRecord, Gate, read_days, read_gates
 from braid.define.fingerprint import fingerprint
 from braid.define.source import Source
@@ -16,7 +15,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
-from braid.tables.together import is_base_lost
+from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables
 
 State = Literal[

@@ -3,16 +3,17 @@
 from collections.abc import Collection, Mapping
 from datetime import date, datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from batch_layer.cuts import replay_cut
 from braid.cut import effective
 from braid.define.view import View
-from braid.runtime.frames import days_and_moments, on_days
+from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.commits import BaseCommit
-from braid.tables.conditional import Seen, again_while_overtaken, commit
-from braid.tables.together import refuse_lost_base
+from braid.tables.conditional import Seen, again_while_overtaken, can_commit_here, commit, commit_here
+from braid.tables.tail_and_base import refuse_lost_base, replay_cut
 from braid.tables.view_tables import ViewTables, base_columns
 
 
@@ -20,34 +21,62 @@ def publish(
     spark: SparkSession,
     tables: ViewTables,
     view: View,
-    states: DataFrame,
+    states: DataFrame | pa.Table,
     cuts: Mapping[date, datetime],
     with_states: Collection[date],
 ) -> dict[date, datetime]:
     """Replaces days by their states. Day -> the cut that it covers then: a later one may be there.
 
-    `with_states` are the days that have any. A day that covers a later cut already is left out of the commit.
+    `with_states` are the days that have any. A day that covers a later cut already is left out of the commit. States
+    that are in this process are written by it, where it can.
     """
+    if isinstance(states, pa.Table) and not can_commit_here(tables.base):
+        states = spark.createDataFrame(states)
 
     def attempt(seen: Seen) -> dict[date, datetime]:
         # A stream may have begun since the cuts were taken, and have stored its history under a later one.
         there, replayed = seen.pin().throughs(), replay_cut(tables)
         covered = {day: effective(cut, there.get(day), replayed) for day, cut in cuts.items()}
         if ours := {day: cut for day, cut in cuts.items() if covered[day] == cut}:
-            _replace(spark, seen, _rows(spark, view, states, ours, with_states), ours)
+            _replace(spark, seen, view, states, ours, with_states)
         return covered
 
     refuse_lost_base(tables)
     return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 
-def _replace(spark: SparkSession, seen: Seen, rows: DataFrame, cuts: Mapping[date, datetime]) -> None:
+def _replace(
+    spark: SparkSession,
+    seen: Seen,
+    view: View,
+    states: DataFrame | pa.Table,
+    cuts: Mapping[date, datetime],
+    with_states: Collection[date],
+) -> None:
+    said = BaseCommit(max(cuts.values()), "batch", days=cuts)
+    if isinstance(states, pa.Table):
+        commit_here(_rows_here(states, cuts, with_states), on_days(cuts), seen, said)
+        return
+    rows = _rows(spark, view, states, cuts, with_states)
     # A file for each day. Only where there are many, rows have to change places for it; by a number that is given, as
     # Spark would put what is small into one task, which then writes one file after another.
     writers = min(len(cuts), spark.sparkContext.defaultParallelism)
     gathered = rows.coalesce(1) if writers == 1 else rows.repartition(writers, "day")
     writer = gathered.write.format("delta").mode("overwrite").option("replaceWhere", on_days(cuts))
-    commit(spark, writer, seen, BaseCommit(max(cuts.values()), "batch", days=cuts))
+    commit(spark, writer, seen, said)
+
+
+def _rows_here(states: pa.Table, cuts: Mapping[date, datetime], with_states: Collection[date]) -> pa.Table:
+    """As `_rows` gives them."""
+    chosen = states.filter(pc.is_in(states["day"], pa.array(cuts, pa.date32())))
+    empty = {day: cut for day, cut in cuts.items() if day not in with_states}
+    # What a state never lacks, the row of a day without states does.
+    schema = pa.schema([column.with_nullable(True) for column in states.schema])
+    said = {"day": list(empty), "through": list(empty.values())}
+    markers = {
+        column.name: pa.array(said.get(column.name, [None] * len(empty)), column.type) for column in schema
+    }
+    return pa.concat_tables([chosen.cast(schema), pa.table(markers, schema=schema)])
 
 
 def _rows(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer import days as records
@@ -17,7 +18,7 @@ from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import audit_outputs, load_in_background
 from batch_layer.gates.profile import InputProfile, input_profiles, output_profiles
 from batch_layer.gates.values import OutputDay
-from batch_layer.made_days import MadeDays
+from batch_layer.made_days import Done, MadeDays
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import publish
 from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
@@ -26,9 +27,9 @@ from braid.deploy import store as deployment
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.recompute import Recomputed, day_rows, recompute_days, upto
-from braid.runtime.frames import on_days
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
+from braid.states.spark_calendar import on_days
 from braid.tables import spark_tables
 from braid.tables.delta_rs import open_table
 
@@ -37,6 +38,9 @@ logger = Logger("batch")
 Watch = Callable[[int, int, str], None]
 # While one view is planned, audited and committed, which is the driver's work, another is computed.
 VIEWS_AT_ONCE = 2
+# States of days with up to so many events are audited, compared and written by this process: Spark would take longer to
+# begin. A state has about a hundred bytes.
+MOST_HERE = 500_000
 
 
 def run(
@@ -75,6 +79,18 @@ def run(
     return results
 
 
+@dataclass(frozen=True)
+class _Portion:
+    """What the views of a source share of some days: their rows in the log, what the input gate says, what came."""
+
+    rows: DataFrame
+    gates: Mapping[date, Gate]
+    came: Mapping[date, InputProfile]
+
+    def events(self, day: date) -> int:
+        return self.came[day].events if day in self.came else 0
+
+
 @dataclass
 class _SourceRun:
     """The days of one source's views."""
@@ -102,91 +118,55 @@ class _SourceRun:
             gates = input_gate.judge(self.settings, self.plan, profiles, cuts, self.asked.force)
             threads = ThreadPoolExecutor(VIEWS_AT_ONCE, "view")
             try:
-                for found in [threads.submit(self._view, view, held, gates, profiles) for view in views]:
+                shared = _Portion(held, gates, profiles)
+                for found in [threads.submit(self._view, view, shared) for view in views]:
                     yield found.result()
             finally:
                 threads.shutdown(cancel_futures=True)
 
-    def _view(
-        self,
-        days: ViewDays,
-        rows: DataFrame,
-        gates: Mapping[date, Gate],
-        came: Mapping[date, InputProfile],
-    ) -> list[DayResult]:
+    def _view(self, days: ViewDays, shared: _Portion) -> list[DayResult]:
         """Days of one view, in its order: parts of them that differ in their lookups are published one by one."""
-        found = [one for part in days.by_lookups() for one in self._part(part, rows, gates, came)]
+        found = [one for part in days.by_lookups() for one in self._part(part, shared)]
         return sorted(found, key=lambda one: one.day)
 
-    def _part(
-        self,
-        days: ViewDays,
-        rows: DataFrame,
-        gates: Mapping[date, Gate],
-        came: Mapping[date, InputProfile],
-    ) -> list[DayResult]:
+    def _part(self, days: ViewDays, shared: _Portion) -> list[DayResult]:
         """Days with the same lookups: those that are let in are computed, audited, and published in one commit."""
-        known = records.read_days(days.tables)
+        known, gates = records.read_days(days.tables), shared.gates
         held = {day: gates[day] for day in days.cuts if gates[day].holds}
         let_in = days.only(days.cuts.keys() - held.keys())
-        changed, results = {}, {}
+        done: dict[date, Done] = {}
         if let_in.cuts:
-            with self._made(let_in, rows, gates, came) as made:
+            with self._made(let_in, shared) as made:
                 judged = self._judged(made, gates, known)
                 held |= {day: gate for day, gate in judged.items() if gate.holds}
                 passing = let_in.only(let_in.cuts.keys() - held.keys())
                 covered = publish(
                     self.spark, days.tables, days.view, made.states, passing.cuts, made.profiles
                 )
-            for day, through in covered.items():
-                results[day] = made.result(day, through)
-                if through == passing.cuts[day]:
-                    changed[day] = DayRecord(day, made.publish(day, self.clock()), judged[day])
-            _log_published(passing, results)
-        for day, gate in held.items():
-            changed[day] = replace(known.get(day, DayRecord(day)), gate=gate)
-            results[day] = _held(days, day, gate)
-        records.write_days(days.tables, changed.values())
-        return [results[day] for day in sorted(results)]
+            at = self.clock()
+            done = {day: made.done(day, through, judged[day], at) for day, through in covered.items()}
+        done |= {day: _held(days, known.get(day, DayRecord(day)), gate) for day, gate in held.items()}
+        records.write_days(days.tables, [one.record for one in done.values() if one.record is not None])
+        results = [done[day].result for day in sorted(done)]
+        _log_published(days, results)
+        return results
 
     @contextmanager
-    def _made(
-        self,
-        days: ViewDays,
-        rows: DataFrame,
-        gates: Mapping[date, Gate],
-        came: Mapping[date, InputProfile],
-    ) -> Iterator[MadeDays]:
+    def _made(self, days: ViewDays, shared: _Portion) -> Iterator[MadeDays]:
         """The states of days, kept while they are audited, compared with what is served, and published."""
         if open_table(days.tables.tail) is None:
             spark_tables.create(self.spark, days.tables, days.view, days.latest)
         lookups = LookupTables(self.spark, self.settings, days.latest)
-        made = recompute_days(days.view, rows.where(on_days(days.cuts)), lookups, days.cuts)
-        states = made.states.persist()
-        try:
-            events = self._counted(days, made, gates, came)
+        made = recompute_days(days.view, shared.rows.where(on_days(days.cuts)), lookups, days.cuts)
+        with _at_hand(made.states, days, shared) as states:
             profiles = output_profiles(days.view, states)
             right = accuracies(self.spark, days.view, days.tables, states, days.cuts)
             copies = {
-                day: max(self.plan.arrivals.events(day, cut) - (came[day].events if day in came else 0), 0)
+                day: max(self.plan.arrivals.events(day, cut) - shared.events(day), 0)
                 for day, cut in days.cuts.items()
             }
+            events = _counted(days, made, shared)
             yield MadeDays(days, states, events, copies, profiles, right, made.lookups.versions)
-        finally:
-            states.unpersist()
-
-    def _counted(
-        self,
-        days: ViewDays,
-        made: Recomputed,
-        gates: Mapping[date, Gate],
-        came: Mapping[date, InputProfile],
-    ) -> dict[date, int]:
-        """Day -> the events that went into its states. A view that takes all of them has as many as came."""
-        is_known = all(gates[day].cut == cut for day, cut in days.cuts.items())
-        if is_known and days.view.where is None and not days.view.each:
-            return {day: came[day].events for day in days.cuts if day in came}
-        return {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}
 
     def _judged(
         self, made: MadeDays, gates: Mapping[date, Gate], known: Mapping[date, DayRecord]
@@ -210,14 +190,40 @@ class _SourceRun:
         }
 
 
-def _held(days: ViewDays, day: date, gate: Gate) -> DayResult:
-    reason = gate.verdict.says()
+@contextmanager
+def _at_hand(states: DataFrame, days: ViewDays, shared: _Portion) -> Iterator[DataFrame | pa.Table]:
+    """States that are read several times: here, where they are few, and otherwise kept by Spark.
+
+    A state holds an event or more, unless the view repeats its events: so few events have no more states.
+    """
+    if not days.view.each and sum(map(shared.events, days.cuts)) <= MOST_HERE:
+        yield states.toArrow()
+        return
+    kept = states.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _counted(days: ViewDays, made: Recomputed, shared: _Portion) -> dict[date, int]:
+    """Day -> the events that went into its states. A view that takes all of them has as many as came."""
+    is_known = all(shared.gates[day].cut == cut for day, cut in days.cuts.items())
+    if is_known and days.view.where is None and not days.view.each:
+        return {day: shared.events(day) for day in days.cuts}
+    return {row.day: row["count"] for row in made.events.groupBy("day").count().collect()}
+
+
+def _held(days: ViewDays, known: DayRecord, gate: Gate) -> Done:
+    """A day that a gate holds is on record as it was, with what the gate says."""
+    day, reason = known.day, gate.verdict.says()
     logger.warning("held", view=days.view.name, day=str(day), reason=reason)
-    return DayResult(days.view.name, day, "held", days.cuts[day], reason, days.planned[day].events)
+    result = DayResult(days.view.name, day, "held", days.cuts[day], reason, days.planned[day].events)
+    return Done(result, replace(known, gate=gate))
 
 
-def _log_published(days: ViewDays, results: Mapping[date, DayResult]) -> None:
-    done = [one for one in results.values() if one.outcome == "published"]
+def _log_published(days: ViewDays, results: Sequence[DayResult]) -> None:
+    done = [one for one in results if one.outcome == "published"]
     if done:
         logger.info(
             "published", view=days.view.name, days=len(done), first=str(min(one.day for one in done)),

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
 
-from batch_layer.cuts import replay_cut
 from batch_layer.plan import ALL, Days, PlannedDay, plan
 from braid.cut import effective
 from braid.define.fingerprint import used_lookups
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.runtime.settings import Settings
+from braid.tables.tail_and_base import replay_cut
 from braid.tables.view_tables import ViewTables
 
 # Days are computed together up to so many events. What they share is kept in Spark's memory, and on disk beyond it, so

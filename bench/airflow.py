@@ -19,10 +19,11 @@ from urllib.parse import quote
 
 from bench.backfill import alone
 from bench.shared import three_views
-from bench.shared.common import ResultRow, arguments, free_port, percentile, scratch_folder, show
+from bench.shared.common import ResultRow, arguments, percentile, scratch_folder, show
 from braid.infra.airflow import service as local
 from braid.infra.airflow.api import Api
 from braid.infra.airflow.files import DAGS, LocalAirflow
+from braid.infra.services.service import free_port
 
 DAG = "daily_batch"
 FIRST = date(2026, 3, 1)

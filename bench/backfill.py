@@ -3,11 +3,13 @@
 The plain job is what one would write by hand: the first copy of each event, three views, Delta tables with a partition
 for each day. Braid does the same for the same log with gates, audits and publishing, and with --stream it also compares
 what is published with what streams had served. Each is a process of its own, from its start to its end, so that both
-pay for Spark; then both are done again in one session, in turn. Jobs are Spark's. Read the ratios.
+pay for Spark; then both are done again in one session, in turn. Then a day, some days and parts of the range: what a
+day costs must not grow with their number. Jobs are Spark's. Read the ratios, of which each is of the best of three.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -23,7 +25,7 @@ from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
 from bench.shared.common import ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
+from bench.shared.made_tables import START, MadeLog
 from bench.shared.three_views import VIEWS, requests
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -31,6 +33,8 @@ from braid.runtime.spark import spark_session
 
 WANTED_OF_PLAIN, WANTED_OF_A_DAY = 2.0, 1.3
 FIRST = START.date()
+# So often each is done in the one session; and parts of the range, in days.
+PAIRS, PARTS = 3, (100, 300)
 
 
 def make_log(spark: SparkSession, settings: Settings, days: int, events: int) -> None:
@@ -86,7 +90,10 @@ def one(home: Path, step: str) -> dict[str, Any]:
         from speed_layer.jobs.engine import stream
 
         stream(spark, VIEWS, settings, only=True, once=True)
-    return {"seconds": time.monotonic() - began, "jobs": jobs(spark) - before, "memory": jvm_memory(spark)}
+    took = time.monotonic() - began
+    # Of this process in KiB, at its highest so far.
+    here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": took, "jobs": jobs(spark) - before, "jvm": jvm_memory(spark), "python": here}
 
 
 def alone(home: Path, *steps: str) -> list[dict[str, Any]]:
@@ -105,27 +112,40 @@ def measure(home: Path, options: argparse.Namespace) -> tuple[list[ResultRow], d
     if options.stream:
         alone(home, "stream")
     (cold_plain,), (cold,) = alone(home, "plain"), alone(home, every)
-    warm = alone(home, "plain", every, "plain", every, "braid 1 3", few, "braid 1 3", few)
-    best = {name: min(warm[first]["seconds"], warm[second]["seconds"]) for name, first, second in (
-        ("plain", 0, 2), ("braid", 1, 3), ("one", 4, 6), ("few", 5, 7),
-    )}  # fmt: skip
+    parts = [days for days in PARTS if options.few < days < options.days]
+    steps = ["plain", every, "braid 1 3", few, *(f"braid {days} 3" for days in parts)] * PAIRS
+    warm = alone(home, *steps)
+    best = {
+        step: min(
+            (one for said, one in zip(steps, warm, strict=True) if said == step),
+            key=lambda one: one["seconds"],
+        )
+        for step in steps
+    }
 
-    def against(what: float, other: float) -> str:
-        return f"{what / other:.2f}"
+    def row(what: str, step: str, other: str = "", wanted: float | None = None) -> ResultRow:
+        found = best[step]
+        ratio = f"{found['seconds'] / best[other]['seconds']:.2f}" if other else "1"
+        measured = f"{found['seconds']:.1f} s, {found['jobs']} jobs"
+        return ResultRow(what, measured, ratio, f"<= {wanted}" if wanted else "")
 
     rows = [
         ResultRow(f"{options.days} days of {options.events:,} events, three views: the plain job",
             f"{cold_plain['process']:.1f} s, {cold_plain['jobs']} jobs", "1"),
         ResultRow("  braid, in a process of its own as well", f"{cold['process']:.1f} s, {cold['jobs']} jobs",
-            against(cold["process"], cold_plain["process"]), f"<= {WANTED_OF_PLAIN}"),
-        ResultRow("the plain job again, in one session with the next", f"{best['plain']:.1f} s", "1"),
-        ResultRow("  braid", f"{best['braid']:.1f} s", against(best["braid"], best["plain"]), f"<= {WANTED_OF_PLAIN}"),
-        ResultRow("braid, one day of it", f"{best['one']:.1f} s, {warm[6]['jobs']} jobs", "1"),
-        ResultRow(f"  {options.few} days of it", f"{best['few']:.1f} s, {warm[7]['jobs']} jobs",
-            against(best["few"], best["one"]), f"<= {WANTED_OF_A_DAY}"),
-        ResultRow("memory of the driver", f"{cold['memory']:.1f} GiB"),
+            f"{cold['process'] / cold_plain['process']:.2f}", f"<= {WANTED_OF_PLAIN}"),
+        row("the plain job again, in one session with the next", "plain"),
+        row("  braid", every, "plain", WANTED_OF_PLAIN),
+        row("braid, one day of it", "braid 1 3"),
+        row(f"  {options.few} days of it", few, "braid 1 3", WANTED_OF_A_DAY),
+        *(row(f"  {days} days of it", f"braid {days} 3", "braid 1 3") for days in parts),
+        ResultRow("memory: Spark's driver, and the most that its Python had",
+            f"{warm[-1]['jvm']:.1f} GiB and {warm[-1]['python']:.1f} GiB"),
     ]  # fmt: skip
-    return rows, {"cold": [cold_plain, cold], "warm": warm}
+    return rows, {
+        "cold": [cold_plain, cold],
+        "warm": [{"step": step} | one for step, one in zip(steps, warm, strict=True)],
+    }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,22 +8,20 @@ noisy: read the ratios, not the numbers.
 
 import argparse
 import time
-from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.designs import MEASURES
-from bench.shared.common import REQUESTS, ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
+from bench.shared.common import MEASURES, WITH_IDS, ResultRow, jvm_memory, program, settings_at
+from bench.shared.made_tables import START, MadeLog
 from braid import View, approx_distinct, tumbling
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 
-WITH_IDS = replace(REQUESTS, event_id="id")
 VIEWS = (
     View(name="by_page", source=WITH_IDS, keys=("url",), window=tumbling("1 minute"), measures=MEASURES),
     View(name="by_status", source=WITH_IDS, keys=("status",), window=tumbling("1 minute"), measures=MEASURES),
@@ -55,8 +53,8 @@ def seconds(spark: Any, settings: Settings, views: tuple[View, ...], first: date
     return took
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
-    spark = spark_session(settings, "bench")
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    spark = spark_session(settings := settings_at(folder / "home"), "bench")
     make_log(spark, settings, options.events)
     small = (LARGE_DAY + timedelta(days=1), LARGE_DAY + timedelta(days=SMALL_DAYS))
     taken: dict[str, list[float]] = {}
@@ -89,12 +87,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=2, help="the best of so many")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as folder:
-        rows, details = measure_all(settings_at(folder / "home"), options)
-    show("batch", rows, details, options.json)
-
-
 if __name__ == "__main__":
-    main()
+    program("batch", __doc__, add_arguments, measure)

@@ -13,11 +13,11 @@ import argparse
 import json
 import shutil
 import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,15 @@ from pyspark.sql import functions as F
 from bench.shared.common import (
     REQUESTS,
     ResultRow,
-    arguments,
     create_topic,
     jvm_memory,
     own_broker,
     parsed_stream,
-    scratch_folder,
-    show,
+    program,
 )
+from bench.shared.load import sending
 from braid.define.source import Source
+from braid.produce.record import EVENT, Record
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from speed_layer.ingest.job import IngestJob
@@ -91,39 +91,14 @@ def ingest_rate(spark: Any, settings: Settings, source: Source, events: int) -> 
     return rate_of(job.query)
 
 
-@contextmanager
-def steady_load(spark: Any, settings: Settings, topic: str) -> Iterator[None]:
+def steady_load(settings: Settings, topic: str) -> AbstractContextManager[None]:
     """Sends LIVE_RATE events a second until the block ends."""
-    from kafka import KafkaProducer
-
-    stop = threading.Event()
-
-    def send() -> None:
-        producer = KafkaProducer(bootstrap_servers=settings.bootstrap, linger_ms=20)
-        number, due = 0, time.monotonic()
-        while not stop.is_set():
-            for _ in range(LIVE_RATE // 10):
-                event = {
-                    "id": f"live-{number}",
-                    "time": "2024-03-08T12:00:00Z",
-                    "host": "h",
-                    "url": "/",
-                    "status": 200,
-                    "bytes": 1,
-                }
-                producer.send(topic, json.dumps(event).encode(), key=str(number).encode())
-                number += 1
-            due += 0.1
-            stop.wait(max(0.0, due - time.monotonic()))
-        producer.close()
-
-    worker = threading.Thread(target=send)
-    worker.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        worker.join()
+    fields = {"time": "2024-03-08T12:00:00Z", "host": "h", "url": "/", "status": 200, "bytes": 1}
+    records = (
+        Record(str(number).encode(), json.dumps({"id": f"live-{number}"} | fields).encode(), EVENT)
+        for number in count()
+    )
+    return sending(settings, topic, records, LIVE_RATE)
 
 
 def batch_time(query: Any, wanted: int) -> float:
@@ -170,13 +145,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=2, help="the best of so many")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as scratch, own_broker(scratch / "home") as settings:
-        rows = measure_all(settings, scratch, options.events, options.runs)
-    show("ingest", rows, {"events": options.events}, options.json)
-
-
 def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> list[ResultRow]:
     spark = spark_session(settings, "bench")
     plain = replace(SOURCE, event_id=None)
@@ -189,7 +157,7 @@ def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> li
     with_dedup = best(lambda: ingest_rate(spark, settings, SOURCE, events), runs)
     catch_up_memory = jvm_memory(spark)
     live = replace(SOURCE, name="live", kafka_topic="live")
-    with steady_load(spark, settings, "live"):
+    with steady_load(settings, "live"):
         native = native_sink(spark, settings, scratch)
         ours_plain = braid_live(spark, settings, replace(live, event_id=None, name="live_plain"))
         ours = braid_live(spark, settings, live)
@@ -208,5 +176,10 @@ def measure_all(settings: Settings, scratch: Path, events: int, runs: int) -> li
     ]
 
 
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    with own_broker(folder / "home") as settings:
+        return measure_all(settings, folder, options.events, options.runs), {"events": options.events}
+
+
 if __name__ == "__main__":
-    main()
+    program("ingest", __doc__, add_arguments, measure)

@@ -19,20 +19,16 @@ from typing import Any
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.designs import MEASURES
-from bench.shared.common import REQUESTS, ResultRow, arguments, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
-from braid import View, tumbling
+from bench.shared.common import BY_PAGE, WITH_IDS, ResultRow, bytes_on_disk, program, settings_at
+from bench.shared.made_tables import START, MadeLog
+from braid import View
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
 from braid.tables.view_tables import ViewTables
 from speed_layer.jobs.engine import stream
 
-WITH_IDS = replace(REQUESTS, event_id="id")
-KAPPA = View(
-    name="in_kappa", source=WITH_IDS, keys=("url",), window=tumbling("1 minute"), measures=MEASURES, mode="kappa"
-)  # fmt: skip
+KAPPA = replace(BY_PAGE, name="in_kappa", source=WITH_IDS, mode="kappa")
 LAMBDA = replace(KAPPA, name="in_lambda", mode="lambda")
 EPOCHS = 24
 # An epoch is a minute: a kappa view folds once a day's epochs are there, and at each late event.
@@ -105,7 +101,8 @@ class Life:
         return statistics.median(map(sum, zip(*stages, strict=True)))
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    settings = settings_at(folder / "home", fold_every=FOLD_EVERY)
     spark = spark_session(settings, "bench")
     made = MadeLog(spark, Log(WITH_IDS, settings))
     made.create()
@@ -130,8 +127,7 @@ def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[R
 
 
 def _mebibytes(settings: Settings, view: View) -> float:
-    folder = Path(settings.location("views", view.name))
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
+    return bytes_on_disk(Path(settings.location("views", view.name)).rglob("*")) / 2**20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,12 +135,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=5, help="and as many late events")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as folder:
-        rows, details = measure_all(settings_at(folder / "home", fold_every=FOLD_EVERY), options)
-    show("modes", rows, details, options.json)
-
-
 if __name__ == "__main__":
-    main()
+    program("modes", __doc__, add_arguments, measure)

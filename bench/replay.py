@@ -9,14 +9,15 @@ The best of some runs, taken in turn. The machine is noisy: read the ratio, not 
 import argparse
 import time
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
 
-from bench.shared.common import REQUESTS, ResultRow, arguments, jvm_memory, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
-from braid import View, approx_distinct, count, sum_, tumbling
+from bench.shared.common import BY_PAGE, MEASURES, REQUESTS, ResultRow, jvm_memory, program, settings_at
+from bench.shared.made_tables import MadeLog
+from braid import View, approx_distinct
 from braid.log.table import Log
 from braid.merge.spark import served_states
 from braid.recompute import truth
@@ -25,25 +26,10 @@ from braid.runtime.spark import spark_session
 from braid.tables.view_tables import ViewTables
 from speed_layer.stream.replay import Progress, replay
 
-VIEW = View(
-    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
-    measures={"hits": count(), "volume": sum_("bytes"), "visitors": approx_distinct("host")},
-)  # fmt: skip
-PLAIN = {"hits": count(), "volume": sum_("bytes")}
+WITH_SKETCH = replace(BY_PAGE, measures=MEASURES | {"visitors": approx_distinct("host")})
 WANTED = 2.5
 COMMITS = 20
 Stages = dict[str, float]
-
-
-def make_log(spark: Any, settings: Settings, events: int, days: int) -> datetime:
-    """Events in order of time over some days, in commits of an epoch each; the last closed epoch."""
-    made = MadeLog(spark, Log(REQUESTS, settings))
-    made.create()
-    each, share = events // COMMITS, timedelta(days=days) / COMMITS
-    for epoch in range(COMMITS):
-        made.commit(epoch * each, each, epoch, epoch * share, share, files=2)
-    made.close(COMMITS)
-    return START + (COMMITS - 1) * settings.epoch
 
 
 def batch(spark: Any, settings: Settings, view: View, cut: datetime, number: int) -> Stages:
@@ -84,10 +70,10 @@ def check(spark: Any, settings: Settings, view: View, cut: datetime, events: int
     assert found[0] == events, f"{found[0]} events of {events}"
 
 
-def measure_all(settings: Settings, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
-    spark = spark_session(settings, "bench")
-    cut = make_log(spark, settings, options.events, options.days)
-    view = VIEW if options.sketch else replace(VIEW, measures=PLAIN)
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    spark = spark_session(settings := settings_at(folder / "home"), "bench")
+    cut = MadeLog(spark, Log(REQUESTS, settings)).spread(options.events, options.days, COMMITS)
+    view = WITH_SKETCH if options.sketch else BY_PAGE
     batches: list[Stages] = []
     replays: list[Stages] = []
     # The first of each warms the engine up.
@@ -124,12 +110,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sketch", action="store_true", help="also count distinct visitors")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as folder:
-        rows, details = measure_all(settings_at(folder / "home"), options)
-    show("replay", rows, details, options.json)
-
-
 if __name__ == "__main__":
-    main()
+    program("replay", __doc__, add_arguments, measure)

@@ -29,12 +29,13 @@ from pyspark.sql import SparkSession
 from batch_layer.plan import Days
 from batch_layer.run import run
 from batch_layer.tasks import Asked
-from bench.shared.common import REQUESTS, ResultRow, arguments, free_port, scratch_folder, settings_at, show
-from bench.shared.made_log import START, MadeLog
+from bench.shared.common import BY_PAGE, WITH_IDS, ResultRow, program, settings_at
+from bench.shared.made_tables import START, MadeLog
 from bench.shared.plot import GrowthCurve, plot
-from braid import View, count, sum_, tumbling
+from braid import View, tumbling
 from braid.infra import cluster as local
 from braid.infra.cluster_files import local_cluster
+from braid.infra.services.service import free_port
 from braid.log.table import Log
 from braid.recompute import truth
 from braid.runtime.settings import Settings
@@ -42,11 +43,6 @@ from braid.runtime.spark import spark_session
 from braid.runtime.spark_cluster import is_cluster
 from speed_layer.jobs.engine import stream
 
-WITH_IDS = replace(REQUESTS, event_id="id")
-VIEW = View(
-    name="by_page", source=WITH_IDS, keys=("url",), window=tumbling("1 minute"),
-    measures={"hits": count(), "volume": sum_("bytes")},
-)  # fmt: skip
 COMMITS = 10
 # Minutes that divide a day.
 WINDOWS = (1, 2, 3, 4, 5, 6, 8, 9, 10, 12)
@@ -66,7 +62,7 @@ class Size:
     def all_views(self) -> tuple[View, ...]:
         """Of different windows, so that no two are the same work."""
         return tuple(
-            replace(VIEW, name=f"view_{minutes}", window=tumbling(f"{minutes} minutes"))
+            replace(BY_PAGE, name=f"view_{minutes}", source=WITH_IDS, window=tumbling(f"{minutes} minutes"))
             for minutes in WINDOWS[: self.views]
         )
 
@@ -151,20 +147,12 @@ class Grown:
         return math.log(grown) / math.log(self.sizes[-1] / self.sizes[-2])
 
 
-def make_log(spark: Any, settings: Settings, size: Size) -> None:
-    made = MadeLog(spark, Log(WITH_IDS, settings), pages=size.keys)
-    made.create()
-    each, share = size.events // COMMITS, timedelta(days=size.days) / COMMITS
-    for epoch in range(COMMITS):
-        made.commit(epoch * each, each, epoch, epoch * share, share, files=2)
-    made.close(COMMITS)
-
-
 def measured(folder: Path, axis: Axis, runs: int) -> list[Grown]:
     taken: dict[str, list[RunCost]] = {work: [] for work in axis.work}
     for number, size in enumerate(axis.sizes):
         with session(folder, axis, size) as (spark, settings):
-            make_log(spark, settings, size)
+            made = MadeLog(spark, Log(WITH_IDS, settings), pages=size.keys)
+            made.spread(size.events, size.days, COMMITS)
             # A session that has not computed anything yet would be measured with its first steps.
             warm_ups = 1 if number == 0 or size.executors else 0
             for work, do in axis.work.items():
@@ -238,20 +226,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", type=Path, help="draw the result here")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    results: list[Grown] = []
-    with scratch_folder() as folder:
-        for name in options.axis or AXES:
-            results += measured(folder, AXES[name], options.runs)
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    results = [grown for name in options.axis or AXES for grown in measured(folder, AXES[name], options.runs)]
     if options.svg:
         lines = [
             GrowthCurve(g.axis, g.work, g.sizes, tuple(c.cpu for c in g.costs), g.slope) for g in results
         ]
         options.svg.write_text(plot(lines))
-    details = {"results": [asdict(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]}
-    show("scale", rows_of(results), details, options.json)
+    details = [asdict(g) | {"slope": g.slope, "last_slope": g.last_slope} for g in results]
+    return rows_of(results), {"results": details}
 
 
 if __name__ == "__main__":
-    main()
+    program("scale", __doc__, add_arguments, measure)

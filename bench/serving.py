@@ -23,8 +23,9 @@ import httpx
 import numpy as np
 import psutil
 
-from bench.shared.common import ResultRow, arguments, free_port, percentile, scratch_folder, settings_at, show
-from bench.shared.made_base import BY_PAGE, FIRST, MINUTE, MadeTables, page
+from bench.shared.common import BY_PAGE, ResultRow, percentile, program, settings_at
+from bench.shared.made_tables import FIRST, MINUTE, MadeTables, page
+from braid.infra.services.service import free_port
 from braid.runtime.settings import Settings
 
 POINT_WANTED, TOP_WANTED, VISIBLE_WANTED, TIMES_WANTED = 0.020, 0.150, 0.100, 20
@@ -37,7 +38,7 @@ def server(settings: Settings) -> Iterator[tuple[httpx.Client, psutil.Process]]:
     port = free_port()
     environment = os.environ | {
         "BRAID_HOME": settings.home,
-        "BRAID_DEFINITIONS": "bench.shared.made_base",
+        "BRAID_DEFINITIONS": "bench.shared.made_tables",
         "BRAID_LOG_LEVEL": "warning",
     }
     command = [str(Path(sys.executable).with_name("braid")), "serve", "--port", str(port)]
@@ -246,30 +247,26 @@ def measure(
     return rows, details
 
 
-def main() -> None:
-    def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--days", type=int, nargs="+", default=[1, 30], help="days of base")
-        parser.add_argument("--keys", type=int, default=500, help="keys of each minute")
-        parser.add_argument("--seconds", type=float, default=10.0, help="how long each question is asked")
-        parser.add_argument("--no-spark", action="store_true", help="leave Spark SQL out")
+def measure_all(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    from braid.runtime.spark import spark_session
 
-    options = arguments(__doc__, add)
+    spark = None if options.no_spark else spark_session(settings_at(folder), "bench")
     rows: list[ResultRow] = []
-    details: dict[str, Any] = {}
-    with scratch_folder() as folder:
-        spark = None
-        if not options.no_spark:
-            from braid.runtime.spark import spark_session
+    details: dict[str, Any] = {"keys of a minute": options.keys}
+    for days in options.days:
+        found, details[f"{days} days"] = measure(folder, days, options, spark)
+        rows += found
+    if spark is not None:
+        spark.stop()
+    return rows, details
 
-            spark = spark_session(settings_at(folder), "bench")
-        for days in options.days:
-            found, more = measure(folder, days, options, spark)
-            rows += found
-            details[f"{days} days"] = more
-        if spark is not None:
-            spark.stop()
-    show(f"serving: {BY_PAGE.name}, {options.keys} keys a minute", rows, details, options.json)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--days", type=int, nargs="+", default=[1, 30], help="days of base")
+    parser.add_argument("--keys", type=int, default=500, help="keys of each minute")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long each question is asked")
+    parser.add_argument("--no-spark", action="store_true", help="leave Spark SQL out")
 
 
 if __name__ == "__main__":
-    main()
+    program(f"serving: {BY_PAGE.name}", __doc__, add_arguments, measure_all)

@@ -9,7 +9,6 @@
 import argparse
 import statistics
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,17 +17,16 @@ from typing import Any
 from bench.ingest import LIVE_RATE, SOURCE, fill, ingest_rate, steady_load
 from bench.scale import processor_time
 from bench.shared.common import (
+    BY_PAGE,
     REQUESTS,
     ResultRow,
-    arguments,
+    bytes_on_disk,
     create_topic,
     own_broker,
-    scratch_folder,
+    program,
     settings_at,
-    show,
 )
-from bench.shared.made_log import MadeLog
-from braid import View, count, sum_, tumbling
+from bench.shared.made_tables import MadeLog
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.spark import spark_session
@@ -37,16 +35,8 @@ from speed_layer.ingest.job import IngestJob
 from speed_layer.jobs.engine import stream
 
 TRACK_ROWS = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
-VIEW = View(
-    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
-    measures={"hits": count(), "volume": sum_("bytes")},
-)  # fmt: skip
 HORIZON = 3
 EPOCHS, EVENTS_AN_EPOCH = 8, 20_000
-
-
-def size_of(files: Iterable[Path]) -> int:
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def at_rest(spark: Any, settings: Settings, events: int) -> tuple[float, float]:
@@ -57,8 +47,8 @@ def at_rest(spark: Any, settings: Settings, events: int) -> tuple[float, float]:
     job.start(once=True)
     assert job.query is not None
     job.query.awaitTermination()
-    log = size_of(Path(job.log.table).rglob("*.parquet"))
-    state = size_of(Path(job.log.checkpoint, "state").rglob("*"))
+    log = bytes_on_disk(Path(job.log.table).rglob("*.parquet"))
+    state = bytes_on_disk(Path(job.log.checkpoint, "state").rglob("*"))
     return log / events, state / events
 
 
@@ -80,7 +70,7 @@ def remembered(spark: Any, settings: Settings) -> float:
     create_topic(settings, "live")
     live = replace(SOURCE, name="live", kafka_topic="live", dedup_horizon=f"{HORIZON} seconds")
     job = IngestJob(spark, settings, source=live)
-    with steady_load(spark, settings, "live"):
+    with steady_load(settings, "live"):
         job.start(once=False)
         try:
             # Twice as long as the first id is kept: what was there at the start is gone.
@@ -104,12 +94,12 @@ def tail(spark: Any, folder: Path) -> dict[str, float]:
     minute = timedelta(minutes=1)
     made.commit(0, 10, 0, timedelta(0), minute)
     made.close(1)
-    stream(spark, [VIEW], settings, only=True, once=True)
+    stream(spark, [BY_PAGE], settings, only=True, once=True)
     for epoch in range(2, EPOCHS + 2):
         made.commit(epoch * EVENTS_AN_EPOCH, EVENTS_AN_EPOCH, epoch, epoch * minute, minute)
     made.close(EPOCHS + 2)
-    stream(spark, [VIEW], settings, only=True, once=True)
-    tables = ViewTables(settings, VIEW.name, 1)
+    stream(spark, [BY_PAGE], settings, only=True, once=True)
+    tables = ViewTables(settings, BY_PAGE.name, 1)
     rows = spark.read.format("delta").load(tables.tail)
     log = spark.read.format("delta").load(Log(REQUESTS, settings).table)
     groups = (
@@ -117,7 +107,12 @@ def tail(spark: Any, folder: Path) -> dict[str, float]:
     )
     (mean,) = groups.where("count > 10").selectExpr("avg(count)").first()
     files = [Path(file.removeprefix("file:")) for file in rows.inputFiles()]
-    return {"rows": rows.count(), "groups": mean, "files": len(files), "bytes": size_of(files) / rows.count()}
+    return {
+        "rows": rows.count(),
+        "groups": mean,
+        "files": len(files),
+        "bytes": bytes_on_disk(files) / rows.count(),
+    }
 
 
 def measure_all(settings: Settings, folder: Path, events: int) -> tuple[list[ResultRow], dict[str, Any]]:
@@ -150,12 +145,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--events", type=int, default=300_000)
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as folder, own_broker(folder / "home") as settings:
-        rows, details = measure_all(settings, folder, options.events)
-    show("sizing", rows, details, options.json)
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    with own_broker(folder / "home") as settings:
+        return measure_all(settings, folder, options.events)
 
 
 if __name__ == "__main__":
-    main()
+    program("sizing", __doc__, add_arguments, measure)

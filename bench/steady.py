@@ -13,21 +13,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from bench.shared.common import (
-    REQUESTS,
+    BY_PAGE,
     ResultRow,
-    arguments,
     heap_used,
     jvm_memory,
     percentile,
-    scratch_folder,
+    program,
     settings_at,
-    show,
 )
-from bench.shared.made_log import MadeLog
-from braid import View, count, sum_, tumbling
+from bench.shared.made_tables import MadeLog
+from braid import View
 from braid.deploy.store import deploy_first
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -37,10 +36,6 @@ from speed_layer.jobs.job import utc_now
 from speed_layer.jobs.runner import Runner
 from speed_layer.stream.job import StreamJob
 
-VIEW = View(
-    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"),
-    measures={"hits": count(), "volume": sum_("bytes")}, mode="kappa",
-)  # fmt: skip
 EPOCH = timedelta(seconds=10)
 COMMITS_PER_EPOCH = 10
 SECOND = timedelta(seconds=1)
@@ -179,14 +174,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=["kappa", "lambda"], default="kappa")
 
 
-def main() -> None:
-    options = arguments(__doc__, add_arguments)
-    with scratch_folder() as folder:
-        settings = settings_at(folder / "home", epoch=EPOCH, fold_every=FOLD_EVERY)
-        spark = spark_session(settings, "bench")
-        found = run(spark, settings, replace(VIEW, mode=options.mode), options)
-    show("steady", rows_of(found), {"points": [asdict(point) for point in found]}, options.json)
+def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow], dict[str, Any]]:
+    settings = settings_at(folder / "home", epoch=EPOCH, fold_every=FOLD_EVERY)
+    spark = spark_session(settings, "bench")
+    found = run(spark, settings, replace(BY_PAGE, mode=options.mode), options)
+    return rows_of(found), {"points": [asdict(point) for point in found]}
 
 
 if __name__ == "__main__":
-    main()
+    program("steady", __doc__, add_arguments, measure)

@@ -3,7 +3,7 @@
 The batch layer publishes this, and everything that is served is compared with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.log.contents import read
+from braid.log.contents import read_accepted
 from braid.log.events import first_copies, view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import days_and_moments, on_days, timestamp
 from braid.runtime.settings import Settings
 from braid.states.spark import prepare
+from braid.states.spark_calendar import days_and_moments, on_days, timestamp
 from braid.tables.view_tables import LATE, base_columns
 
 
@@ -35,7 +35,7 @@ def truth(
     settings: Settings,
     view: View,
     cut: datetime | None = None,
-    days: Iterable[date] | Mapping[date, datetime] | None = None,
+    days: Collection[date] | Mapping[date, datetime] | None = None,
     from_day: date | None = None,
 ) -> DataFrame:
     """The states that a view should have, up to a cut, of all its days or of some; of days with cuts up to those."""
@@ -46,7 +46,7 @@ def truth(
     return recompute(view, firsts, lookups).states
 
 
-def day_rows(spark: SparkSession, log: Log, days: Iterable[date], cut: datetime) -> DataFrame:
+def day_rows(spark: SparkSession, log: Log, days: Collection[date], cut: datetime) -> DataFrame:
     """The accepted rows of some days up to a cut, without duplicates that the horizon of ingest had let pass."""
     return first_copies(accepted_rows(spark, log, cut, days), log.source)
 
@@ -55,18 +55,18 @@ def accepted_rows(
     spark: SparkSession,
     log: Log,
     cut: datetime | None = None,
-    days: Iterable[date] | None = None,
+    days: Collection[date] | None = None,
     from_day: date | None = None,
 ) -> DataFrame:
     """The log's rows that were not rejected, copies and all."""
-    conditions = ["_error is null"]
+    conditions = ["true"]
     if cut is not None:
         conditions.append(f"_epoch <= {timestamp(cut)}")
     if days is not None:
         conditions.append(on_days(days))
     if from_day is not None:
         conditions.append(f"day >= date'{from_day}'")
-    return read(spark, log).where(" and ".join(conditions))
+    return read_accepted(spark, log, days).where(" and ".join(conditions))
 
 
 def recompute(view: View, rows: DataFrame, lookups: LookupTables) -> Recomputed:

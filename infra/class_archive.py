@@ -23,9 +23,9 @@ LONGEST = 300
 
 
 def stamp() -> str:
-    """What an archive belongs to: a JVM, and jars with their sizes."""
+    """What an archive belongs to: a JVM, and jars in their place, with their sizes."""
     said = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=False).stderr
-    return repr((said, [(jar.name, jar.stat().st_size) for jar in jars("spark")]))
+    return repr((said, [(str(jar), jar.stat().st_size) for jar in jars("spark")]))
 
 
 def is_made() -> bool:
@@ -40,7 +40,7 @@ def make() -> str | None:
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         draft = Path(folder) / archive.name
         options = os.environ | {"JAVA_TOOL_OPTIONS": f"-XX:ArchiveClassesAtExit={draft} -Xlog:cds*=off"}
-        command = [sys.executable, "-m", "braid.infra.class_archive", "run", folder]
+        command = [sys.executable, "-m", "braid.infra.class_archive", folder]
         try:
             done = subprocess.run(
                 command, env=options, cwd=folder, capture_output=True, text=True, timeout=LONGEST, check=False
@@ -96,18 +96,5 @@ def _mark() -> Path:
     return class_archive().with_suffix(".made")
 
 
-def main() -> None:
-    if sys.argv[1:2] == ["run"]:
-        run(sys.argv[2])
-        return
-    if is_made():
-        return
-    print(
-        f"Archiving Java classes in {class_archive()}, so that Spark starts warm (half a minute)", flush=True
-    )
-    if reason := make():
-        print(f"  none was made ({reason}): Spark starts without it, more slowly")
-
-
 if __name__ == "__main__":
-    main()
+    run(sys.argv[1])

@@ -1,7 +1,6 @@
 """Examines this machine and installation: each check says what it found and how to mend it."""
 
 import os
-import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -10,7 +9,9 @@ from pathlib import Path
 from braid.errors import BraidError
 from braid.infra import brokers
 from braid.infra.brokers import embedded_cluster
-from braid.infra.jars import DELTA_VERSION, SPARK_VERSION, are_compiled, are_fetched, s3_is_complete
+from braid.infra.checksums import differences
+from braid.infra.jars import DELTA_VERSION, PACKAGES, SPARK_VERSION, are_fetched
+from braid.infra.own_classes import are_compiled, s3_is_complete
 from braid.infra.preflight import Requirement, check_disk, check_java, check_python
 from braid.infra.services.service import port_is_taken
 from braid.runtime import documents, spark_cluster
@@ -47,7 +48,7 @@ def check_versions() -> Requirement:
         "versions",
         found == PINNED,
         detail,
-        "Run `make setup`: it installs the versions of requirements.lock.",
+        "Run `pip install 'braid[engine]'` in this environment: it installs this pair.",
     )
 
 
@@ -55,9 +56,10 @@ def check_jars(folder: Path | None = None) -> Requirement:
     folder = folder or jars_dir()
     detail = f"{len(list(folder.glob('*/*.jar')))} jars in {folder}"
     if not are_fetched(folder):
-        return Requirement(
-            "jars", False, detail, f"Run `{sys.executable} -m braid.infra.jars`: it fetches what is missing."
-        )
+        return Requirement("jars", False, detail, "Run `braid setup`: it fetches what is missing.")
+    if damaged := [line for name in PACKAGES for line in differences(folder / name, name)]:
+        fix = f"Remove {folder} and run `braid setup`: it fetches the pinned ones."
+        return Requirement("jars", False, "; ".join(damaged), fix)
     own = folder / "spark" / OWN_JAR
     if not are_compiled(folder):
         found = f"{own} is older than its source" if own.is_file() else f"{own} is missing"
@@ -65,7 +67,7 @@ def check_jars(folder: Path | None = None) -> Requirement:
             "jars",
             False,
             found,
-            f"Run `{sys.executable} -m braid.infra.jars`: it compiles Braid's own classes.",
+            "Run `braid setup`: it compiles Braid's own classes.",
         )
     return Requirement("jars", True, detail)
 
@@ -97,7 +99,7 @@ def _link_within(folder: Path) -> None:
 def check_s3_jars() -> Requirement:
     found, folder = s3_is_complete(), optional_dir("s3")
     detail = f"packages for S3 in {folder}" if found else f"no packages for S3, or older ones, in {folder}"
-    return Requirement("packages for S3", found, detail, "Run `make s3`: it fetches them.")
+    return Requirement("packages for S3", found, detail, "Run `braid setup s3`: it fetches them.")
 
 
 def check_store(settings: Settings) -> Requirement:

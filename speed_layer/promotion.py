@@ -1,21 +1,30 @@
-"""Which version of a view is served: promoted when it proves itself, rolled back in a moment, retired for good."""
+"""Which version of a view is served: started, replayed, promoted when it proves itself, rolled back, retired."""
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from braid.compare import comparable_cut, complete_upto, states_of, with_truth, with_version
 from braid.deploy import store as deployment
-from braid.deploy.store import Deployment, Version
+from braid.deploy import versions
+from braid.deploy.plan import PlannedChange
+from braid.deploy.store import deploy_first
+from braid.deploy.versions import Deployment, Version
 from braid.errors import BraidError, CheckFailed
-from braid.parity import Parity
+from braid.log import contents as logs
+from braid.log.table import Log
+from braid.parity import Parity, comparable_cut, complete_upto, states_of, with_truth, with_version
 from braid.runtime import documents
 from braid.runtime.settings import Settings
+from braid.runtime.status import ENGINE, is_alive, read_all
 from braid.tables.view_tables import ViewTables
 from speed_layer.jobs.driver_lock import is_driven
+from speed_layer.jobs.job import utc_now
+from speed_layer.stream.replay import Watch, read_history, replay
 
 # A running engine looks at the deployments every second, and stops a stream between two micro-batches.
 PATIENCE = 60.0
@@ -67,8 +76,8 @@ def judge(spark: SparkSession, settings: Settings, name: str, number: int | None
     version = candidate_of(deployed, number)
     active = deployed.active
     other = active if active is not None and active.number != version.number else None
-    is_readable = other is not None and complete_upto(spark, settings, other) is not None
-    cut = comparable_cut(spark, settings, [version, other] if other and is_readable else [version])
+    is_readable = other is not None and complete_upto(settings, other) is not None
+    cut = comparable_cut(settings, [version, other] if other and is_readable else [version])
     parities = [with_truth(spark, settings, version, cut)]
     if other is not None:
         parities.append(with_version(spark, settings, version, other, cut))
@@ -99,13 +108,13 @@ def promote(
         )
     because = f"{accepted} ({'; '.join(objections)})" if objections else accepted
     with deployment.changing(settings, name) as draft:
-        draft.value = deployment.promoted(draft.value, case.version, now, because)
+        draft.value = versions.promoted(draft.value, case.version, now, because)
     return draft.value
 
 
 def rollback(settings: Settings, name: str, now: datetime) -> Deployment:
     with deployment.changing(settings, name) as draft:
-        draft.value = deployment.rolled_back(draft.value, now)
+        draft.value = versions.rolled_back(draft.value, now)
     return draft.value
 
 
@@ -114,7 +123,7 @@ def retire(settings: Settings, name: str, number: int, now: datetime) -> Deploym
     tables = ViewTables(settings, name, number)
     with deployment.changing(settings, name) as draft:
         if draft.value.version(number).phase != "retired" or not documents.names(tables.folder):
-            draft.value = deployment.retired(draft.value, number, now)
+            draft.value = versions.retired(draft.value, number, now)
     deadline = time.monotonic() + PATIENCE
     while is_driven(settings, f"stream-{name}-v{number}"):
         if time.monotonic() > deadline:
@@ -125,3 +134,80 @@ def retire(settings: Settings, name: str, number: int, now: datetime) -> Deploym
         time.sleep(0.1)
     documents.remove_folder(tables.folder)
     return draft.value
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was done about one view."""
+
+    name: str
+    did: str
+    version: int | None = None
+
+
+@dataclass
+class Applier:
+    """`spark` is a function: most changes need none."""
+
+    spark: Callable[[], SparkSession]
+    settings: Settings
+    watch: Watch
+    stop: threading.Event
+    clock: Callable[[], datetime] = utc_now
+
+    def apply(self, change: PlannedChange) -> Applied:
+        if change.step == "start":
+            return self._start(change)
+        if change.step in ("replay", "resume"):
+            return self._replay(change)
+        if change.step == "promote":
+            assert change.version is not None
+            return self._promote(change, change.version)
+        return self._record(change)
+
+    def _start(self, change: PlannedChange) -> Applied:
+        assert change.definition is not None
+        deploy_first(self.settings, change.definition, self.clock())
+        version = deployment.load(self.settings, change.name).active
+        assert version is not None
+        if any(running.process == ENGINE and is_alive(running) for running in read_all(self.settings)):
+            return Applied(change.name, "deployed: the running streams take it up", version.number)
+        if not logs.exists(self.spark(), Log(change.definition.source, self.settings)):
+            return Applied(change.name, "deployed: it begins with its source's first event", version.number)
+        read_history(self.spark(), self.settings, version, self.watch, self.stop, self.clock)
+        return Applied(change.name, "has read its history; `braid stream` keeps it fresh", version.number)
+
+    def _replay(self, change: PlannedChange) -> Applied:
+        assert change.definition is not None
+        version = replay(
+            self.spark(), self.settings, change.definition, from_day=change.from_day,
+            watch=self.watch, stop=self.stop, clock=self.clock,
+        )  # fmt: skip
+        return self._promote(change, version.number)
+
+    def _promote(self, change: PlannedChange, number: int) -> Applied:
+        """That a changed definition gives other numbers is the point; that it differs from the log is a defect."""
+        case = judge(self.spark(), self.settings, change.name, number)
+        against_log = case.against_log
+        if not against_log.holds:
+            raise CheckFailed(
+                f"v{number} of view {change.name!r} is not promoted: {'; '.join(against_log.objections())}. The active "
+                f"version is served as before. If that is what you want, say why: braid kappa promote {change.name} "
+                '--accept-differences "..."'
+            )
+        why = "the definition has changed: " + "; ".join(map(str, change.differences))
+        promote(self.settings, change.name, case, self.clock(), why)
+        return Applied(
+            change.name, f"v{number} is served; `braid kappa rollback {change.name}` returns", number
+        )
+
+    def _record(self, change: PlannedChange) -> Applied:
+        with deployment.changing(self.settings, change.name) as draft:
+            if change.step == "present":
+                assert change.definition is not None
+                draft.value = versions.presented(draft.value, change.definition, self.clock())
+                return Applied(change.name, "is presented as defined now; its tables stay", change.version)
+            if change.step == "retire":
+                draft.value = versions.removed(draft.value, self.clock())
+                return Applied(change.name, "all its versions are retired", change.version)
+        return Applied(change.name, change.action, change.version)

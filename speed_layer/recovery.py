@@ -15,13 +15,13 @@ from braid.log import contents as logs
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime import documents
 from braid.runtime.settings import Settings
+from braid.states.calendar import instant_of
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit, turns
 from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest import folders
-from speed_layer.ingest.origin import folder_of
-from speed_layer.ingest.topics import require_topic
+from speed_layer.ingest.origin import folder_of, require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.driver_lock import only_driver, only_undriven
 
@@ -173,7 +173,7 @@ def _plan_move(spark: SparkSession, log: Log, last: Commit | None) -> Recovery |
     )
 
 
-def plan_view(spark: SparkSession, view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
+def plan_view(view: View, tables: ViewTables, now: datetime | None = None) -> Recovery:
     """Refuses a tail that ends within a commit of the log: no query can be told to begin there."""
     last = newest_tail_commit(tables.tail)
     if last is None and (delta_rs.has_rows(tables.tail) or delta_rs.throughs(tables.base)):
@@ -222,8 +222,8 @@ def _next_places(spark: SparkSession, log: Log) -> tuple[Positions, datetime | N
     last = (F.max("_offset") + 1).alias("next"), F.unix_micros(F.max("_epoch")).alias("epoch")
     rows = logs.read(spark, log).groupBy("_partition").agg(*last).collect()
     newest = max((row.epoch for row in rows), default=None)
-    epoch = datetime.fromtimestamp(newest / 1_000_000, UTC) if newest is not None else None
-    return {str(row._partition): row.next for row in rows}, epoch
+    places = {str(row._partition): row.next for row in rows}
+    return places, instant_of(newest) if newest is not None else None
 
 
 def _of_kafka(places: Positions) -> Positions:

@@ -12,8 +12,9 @@ from serving_layer.accuracy.lateness.curves import (
     CurvePoint,
     Lateness,
     LatenessBar,
+    Losses,
+    WhatIf,
 )
-from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
 from serving_layer.accuracy.report.values import (
     BEYOND,
     UNEXPLAINED,

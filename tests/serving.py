@@ -13,7 +13,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, count, max_, sum_
 from braid.define.windows import AllTime, Session, Window
-from braid.deploy.store import Version, changing, deployed
+from braid.deploy.store import changing
+from braid.deploy.versions import Version, deployed
 from braid.runtime.settings import Settings
 from braid.states.calendar import local_day, pane_start
 from braid.tables.commits import Position, TailCommit

@@ -6,7 +6,8 @@ from typing import Any
 from braid.define.sinks import Sink
 from braid.define.view import View
 from braid.define.windows import Window
-from braid.deploy.store import changing, promoted, replayed, rolled_back
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
 from serving_layer.memory.changes import rows_of
 from serving_layer.memory.follower import Follower

@@ -13,8 +13,8 @@ from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.merge.spark import served_states
 from braid.recompute import truth
-from braid.runtime.frames import no_rows
 from braid.runtime.settings import Settings
+from braid.states.spark_calendar import no_rows
 from braid.tables.commits import Commit
 from braid.tables.view_tables import ViewTables, bounds
 from speed_layer.jobs.engine import stream

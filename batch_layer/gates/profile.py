@@ -3,21 +3,24 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from braid.define.expectations import Filled, Holds, has_total
-from braid.define.schema import quote
+from braid.define.schema import double_quoted, quote
 from braid.define.source import Source
 from braid.define.view import View
 from braid.errors import DefinitionError
 from braid.log.events import as_one, first_line
 from braid.measures.aggregates import Count
 from braid.states import EVENTS, state_columns
+from braid.states.calendar import instant_of
+from braid.states.database import cursor
 from braid.tables.view_tables import bounds
 
 _TOTAL = "_total_"
@@ -60,7 +63,7 @@ def input_profiles(source: Source, events: DataFrame) -> dict[date, InputProfile
         row["day"]: InputProfile(
             events=row["events"],
             satisfied={name: row[f"_{i}"] for i, name in enumerate(asked)},
-            newest=None if row["newest"] is None else datetime.fromtimestamp(row["newest"] / 1_000_000, UTC),
+            newest=None if row["newest"] is None else instant_of(row["newest"]),
         )
         for row in rows
     }
@@ -71,14 +74,24 @@ def no_events(source: Source) -> InputProfile:
     return InputProfile(0, {one.name: 0 for one in source.expect if isinstance(one, Filled | Holds)})
 
 
-def output_profiles(view: View, states: DataFrame) -> dict[date, OutputProfile]:
-    """Day -> profile of states with the columns of the view's base; of days with states."""
+def output_profiles(view: View, states: DataFrame | pa.Table) -> dict[date, OutputProfile]:
+    """Day -> profile of states with the columns of the view's base, wherever they are; of days with states."""
+    rows = _in_database(view, states) if isinstance(states, pa.Table) else _in_spark(view, states)
+    return {
+        row["day"]: OutputProfile(
+            row["events"] or 0, row["with_keys"] or 0, row["lowest"], _finite_totals(view, row), row["rows"]
+        )
+        for row in rows
+    }
+
+
+def _in_spark(view: View, states: DataFrame) -> list[Any]:
     counted = F.col(EVENTS.state_name)
     has_keys = F.lit(True)
     for key in view.keys:
         has_keys = has_keys & _column(key).isNotNull()
     counts = [F.min(name) for name, measure in state_columns(view).items() if isinstance(measure, Count)]
-    rows = (
+    return (
         _without_marker(view, states)
         .groupBy("day")
         .agg(
@@ -90,12 +103,31 @@ def output_profiles(view: View, states: DataFrame) -> dict[date, OutputProfile]:
         )
         .collect()
     )
-    return {
-        row["day"]: OutputProfile(
-            row["events"] or 0, row["with_keys"] or 0, row["lowest"], _finite_totals(view, row), row["rows"]
-        )
-        for row in rows
-    }
+
+
+def _in_database(view: View, states: pa.Table) -> list[dict[str, Any]]:
+    counted = double_quoted(EVENTS.state_name)
+    has_keys = " AND ".join(f"{double_quoted(key)} IS NOT NULL" for key in view.keys) or "true"
+    counts = [
+        f"min({double_quoted(name)})"
+        for name, measure in state_columns(view).items()
+        if isinstance(measure, Count)
+    ]
+    totals = [
+        f"({one.merge_sql(double_quoted(one.state_name))})::DOUBLE AS {double_quoted(f'{_TOTAL}{name}')}"
+        for name, one in view.measures.items()
+        if has_total(one)
+    ]
+    chosen = [
+        "day", "count(*) AS rows", f"sum({counted})::BIGINT AS events",
+        f"(sum({counted}) FILTER ({has_keys}))::BIGINT AS with_keys", f"least({', '.join(counts)}) AS lowest", *totals,
+    ]  # fmt: skip
+    with cursor() as database:
+        database.register("states", states)
+        first = double_quoted(bounds(view)[0])
+        sql = f"SELECT {', '.join(chosen)} FROM states WHERE {first} IS NOT NULL GROUP BY day"
+        found: list[dict[str, Any]] = database.sql(sql).to_arrow_table().to_pylist()
+        return found
 
 
 def no_states(view: View) -> OutputProfile:

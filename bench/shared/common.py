@@ -3,11 +3,10 @@
 import argparse
 import json
 import shutil
-import socket
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,19 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
-from braid.define.source import Source
+from braid import Source, View, count, sum_, tumbling
 from braid.infra import brokers
+from braid.infra.services.service import free_port
 from braid.runtime.settings import Settings
 
 REQUESTS = Source(
     name="requests", kafka_topic="requests", event_time="time",
     schema="id string, time timestamp, host string, url string, status int, bytes bigint",
+)  # fmt: skip
+WITH_IDS = replace(REQUESTS, event_id="id")
+MEASURES = {"hits": count(), "volume": sum_("bytes")}
+BY_PAGE = View(
+    name="by_page", source=REQUESTS, keys=("url",), window=tumbling("1 minute"), measures=MEASURES
 )  # fmt: skip
 # What `from_json` is given where no Source is: a time is read faster from a text than within the schema.
 FIELDS = "id string, time string, host string, url string, status int, bytes bigint"
@@ -64,12 +69,6 @@ def own_broker(home: Path) -> Iterator[Settings]:
         brokers.stop(cluster)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def create_topic(settings: Settings, topic: str) -> None:
     from kafka import KafkaAdminClient
     from kafka.admin import NewTopic
@@ -102,6 +101,10 @@ def batches_after(query: Any, number: int) -> dict[int, dict[str, Any]]:
     return found
 
 
+def bytes_on_disk(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
 def jvm_memory(spark: Any) -> float:
     """The resident memory of Spark's driver, in GiB."""
     pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
@@ -128,6 +131,19 @@ def arguments(text: str | None, add: Callable[[argparse.ArgumentParser], None]) 
     add(parser)
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     return parser.parse_args()
+
+
+def program(
+    title: str,
+    text: str | None,
+    add: Callable[[argparse.ArgumentParser], None],
+    measure: Callable[[Path, argparse.Namespace], tuple[list[ResultRow], dict[str, Any]]],
+) -> None:
+    """A benchmark as a command: reads its arguments, measures in a folder of its own, and shows what was found."""
+    options = arguments(text, add)
+    with scratch_folder() as folder:
+        rows, details = measure(folder, options)
+    show(title, rows, details, options.json)
 
 
 def show(title: str, rows: Sequence[ResultRow], details: dict[str, Any], as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Live events for the freshness benchmark: a web log that happens now, with probes among it that can be recognised."""
+"""Events that are sent while something is measured: a web log that happens now, with probes to be recognised by."""
 
 import json
 import random
@@ -51,14 +51,22 @@ def _record(event: Event, now: float) -> Record:
 @contextmanager
 def live_load(settings: Settings, topic: str, rate: float, probe_every: float) -> Iterator[Probes]:
     """Sends until the block ends."""
+    probes = Probes()
+    with sending(settings, topic, live_records(probes, probe_every), rate):
+        yield probes
+
+
+@contextmanager
+def sending(settings: Settings, topic: str, records: Iterator[Record], rate: float) -> Iterator[None]:
+    """Sends records at a rate, from a thread, until the block ends."""
     from kafka import KafkaProducer
 
-    stop, probes = threading.Event(), Probes()
+    stop = threading.Event()
 
     def send() -> None:
         # Whatever the client holds back is part of every design's freshness: hardly anything.
         producer = KafkaProducer(bootstrap_servers=settings.bootstrap, linger_ms=5)
-        for record in paced(live_records(probes, probe_every), rate, time.monotonic, stop.wait):
+        for record in paced(records, rate, time.monotonic, stop.wait):
             if stop.is_set():
                 break
             producer.send(topic, record.value, record.key)
@@ -67,7 +75,7 @@ def live_load(settings: Settings, topic: str, rate: float, probe_every: float) -
     worker = threading.Thread(target=send)
     worker.start()
     try:
-        yield probes
+        yield
     finally:
         stop.set()
         worker.join()

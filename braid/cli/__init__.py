@@ -3,6 +3,7 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from braid.errors import BraidError, CheckFailed
 
@@ -35,10 +36,23 @@ def run(arguments: Sequence[str]) -> None:
     except BraidError as error:
         print_error(str(error))
         sys.exit(EXIT_BAD_INPUT)
+    except ModuleNotFoundError as error:
+        from braid.runtime.installation import missing_extra
+
+        if (said := missing_extra(error.name)) is None:
+            _defect()
+        print_error(said)
+        sys.exit(EXIT_BAD_INPUT)
     except KeyboardInterrupt:
         print_error("interrupted")
         sys.exit(130)
     except Exception:
-        traceback.print_exc()
-        print_error("this is a defect of Braid, and not yours to mend: report it with what is printed above.")
-        sys.exit(EXIT_DEFECT)
+        _defect()
+
+
+def _defect() -> NoReturn:
+    from braid.cli.output import print_error
+
+    traceback.print_exc()
+    print_error("this is a defect of Braid, and not yours to mend: report it with what is printed above.")
+    sys.exit(EXIT_DEFECT)

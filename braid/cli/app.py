@@ -1,4 +1,4 @@
-"""Puts the commands together."""
+"""The `braid` command itself: its help, and the module in which each command is."""
 
 from importlib import import_module
 from typing import Annotated
@@ -11,6 +11,7 @@ from braid.runtime.settings import current_settings
 # Where each command and each group of commands is, in the order in which help lists them.
 COMMANDS = {
     "demo": "demo.command",
+    "setup": "platform.setup",
     "doctor": "platform.up",
     "version": "platform.up",
     "check": "definitions",

@@ -142,7 +142,7 @@ def known_types(settings: Settings, view: View) -> dict[str, str | None]:
 
     Once such states are stored, their table says it.
     """
-    from braid.tables.column_types import column_types
+    from braid.tables.in_database import column_types
 
     stored: Mapping[str, str] = {}
     for version in load(settings, view.name).versions:

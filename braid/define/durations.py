@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: "5 minutes", "1 hour", "250 milliseconds"."""
+"""Lengths of time as people write them ("5 minutes", "1 hour"), and how lengths and shares are said to people."""
 
 import re
 from datetime import timedelta
@@ -15,6 +15,10 @@ _UNITS = {
 }  # fmt: skip
 # Largest first.
 _NAMES = ("week", "day", "hour", "minute", "second", "millisecond")
+
+# Largest first, in seconds.
+_LONG = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+_SHORT = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def parse_duration(text: str | timedelta) -> timedelta:
@@ -38,3 +42,40 @@ def format_duration(length: timedelta) -> str:
             n = length // _UNITS[name]
             return f"{n} {name}{'' if n == 1 else 's'}"
     return f"{length.total_seconds():g} seconds"
+
+
+def length(seconds: float) -> str:
+    """ "12 minutes", "1.5 hours", "0 seconds"."""
+    for name, unit in _LONG:
+        if abs(seconds) >= unit or unit == 1:
+            number = f"{seconds / unit:.3g}"
+            return f"{number} {name}{'' if number == '1' else 's'}"
+    raise AssertionError("every length has a unit")
+
+
+def brief(seconds: float) -> str:
+    """ "10 min", "1 h": for the axis of a plot and the head of a table."""
+    name, unit = next((name, unit) for name, unit in _SHORT if seconds >= unit or unit == 1)
+    return f"{seconds / unit:.3g} {name}"
+
+
+def percent(share: float | None) -> str:
+    """Never rounded to all or nothing: 99.999 % is not 100 %. Nothing for what is not known."""
+    if share is None:
+        return ""
+    if share in (0, 1):
+        return f"{share:.0%}".replace("%", " %")
+    for digits in range(1, 7):
+        text = f"{share * 100:.{digits}f}"
+        if float(text) not in (0, 100):
+            return f"{text} %"
+    return f"{share * 100:.2g} %"
+
+
+def rounded_up(micros: int) -> timedelta:
+    """The next length of time that a person would write: whole seconds, minutes, hours or days."""
+    seconds = micros // 1_000_000 + 1
+    for limit, unit in ((60, 1), (3_600, 60), (86_400 * 2, 3_600)):
+        if seconds <= limit:
+            return timedelta(seconds=-(-seconds // unit) * unit)
+    return timedelta(days=-(-seconds // 86_400))

@@ -48,8 +48,13 @@ def is_decimal(type_name: str) -> bool:
 
 
 def quote(name: str) -> str:
-    """A column's name as SQL can always read it."""
+    """A column's name as Spark's SQL can always read it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def double_quoted(name: str) -> str:
+    """The same for DuckDB, and for standard SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 class _Reader:

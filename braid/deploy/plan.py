@@ -11,7 +11,7 @@ from braid.define.lookup import Lookup
 from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import Window
-from braid.deploy.store import Deployment, Version
+from braid.deploy.versions import Deployment, Version
 
 Kind = Literal[
     "new", "unchanged", "results changed", "presentation changed", "removed", "in progress", "rolled back"
@@ -29,7 +29,7 @@ class Cost:
     days: int = 0
 
 
-CostOf = Callable[[View, Step], Cost]
+CostOf = Callable[[View], Cost]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _planned(view: View, deployment: Deployment, cost: CostOf) -> PlannedChange:
         old=active.fingerprint if active else None,
         new=fingerprint(view),
         differences=_explained(view, active) if active else (),
-        cost=cost(view, decision.step) if reads else Cost(),
+        cost=cost(view) if reads else Cost(),
     )
 
 

@@ -1,57 +1,28 @@
-"""Where deployments are kept: read by anybody at any time, changed by one at a time."""
+"""Keeps what people have decided: which versions of a view there are and which one is served, and what is paused."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from braid.define.codec import braid_version, decode, encode
 from braid.define.fingerprint import fingerprint
 from braid.define.view import View
-from braid.deploy.versions import (
-    Deployment,
-    HistoryEntry,
-    Phase,
-    Version,
-    deployed,
-    presented,
-    promoted,
-    removed,
-    replayed,
-    retired,
-    rolled_back,
-)
+from braid.deploy.versions import Deployment, HistoryEntry, Version, deployed
 from braid.errors import BraidError
 from braid.runtime import documents
-from braid.runtime.lock import locked
+from braid.runtime.lock import alone
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 
-__all__ = [
-    "Deployment",
-    "Draft",
-    "HistoryEntry",
-    "Phase",
-    "Version",
-    "changing",
-    "deploy_first",
-    "deployed",
-    "deployments",
-    "load",
-    "presented",
-    "promoted",
-    "removed",
-    "replayed",
-    "retired",
-    "rolled_back",
-]
-
 PATIENCE = 10.0
 logger = Logger("deployment")
+
+Pausable = Literal["stream", "ingest"]
 
 
 class Draft:
@@ -76,7 +47,14 @@ def deployments(settings: Settings) -> dict[str, Deployment]:
 def changing(settings: Settings, name: str) -> Iterator[Draft]:
     """Read, change, save, with nobody else in between; a block that raises saves nothing."""
     uri = _uri(settings, name)
-    with _alone(settings, name):
+
+    def refusal(file: Path) -> BraidError:
+        return BraidError(
+            f"another command has been changing view {name!r} for {PATIENCE:g} seconds: wait until it ends, then run "
+            f"this one again (the lock is {file})."
+        )
+
+    with alone(settings, f"deployment-{name}", PATIENCE, refusal):
         text = documents.read(uri)
         before = _parsed(name, uri, text)
         draft = Draft(before)
@@ -103,22 +81,6 @@ def deploy_first(settings: Settings, view: View, now: datetime) -> None:
             view=view.name,
             version=present.active.number,
         )
-
-
-@contextmanager
-def _alone(settings: Settings, name: str) -> Iterator[None]:
-    if not settings.home_is_local:
-        yield
-        return
-
-    def refusal(file: Path) -> BraidError:
-        return BraidError(
-            f"another command has been changing view {name!r} for {PATIENCE:g} seconds: wait until it ends, then run "
-            f"this one again (the lock is {file})."
-        )
-
-    with locked(settings.local_home() / "drivers" / f"deployment-{name}", PATIENCE, refusal):
-        yield
 
 
 def _uri(settings: Settings, name: str) -> str:
@@ -162,3 +124,40 @@ def _version(parts: dict[str, Any]) -> Version:
         "from_day": date.fromisoformat(from_day) if from_day else None,
     }
     return Version(**parts | read)
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Names of views whose streams rest, and of sources whose ingest does."""
+
+    stream: tuple[str, ...] = ()
+    ingest: tuple[str, ...] = ()
+
+    def of(self, kind: Pausable) -> tuple[str, ...]:
+        return self.stream if kind == "stream" else self.ingest
+
+
+def read_pauses(settings: Settings) -> Pauses:
+    text = documents.read(_pauses_uri(settings))
+    if text is None:
+        return Pauses()
+    try:
+        return Pauses(**{kind: tuple(names) for kind, names in json.loads(text).items()})
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BraidError(
+            f"{_pauses_uri(settings)} is damaged ({error}): delete it, and pause again."
+        ) from None
+
+
+def set_pause(settings: Settings, kind: Pausable, names: tuple[str, ...], is_paused: bool) -> Pauses:
+    """Adds names to those that rest, or takes them off; whoever runs them sees it within a second or so."""
+    with alone(settings, "pauses", PATIENCE):
+        old = read_pauses(settings)
+        wanted = {*old.of(kind)} | {*names} if is_paused else {*old.of(kind)} - {*names}
+        new = Pauses(**asdict(old) | {kind: tuple(sorted(wanted))})
+        documents.write(_pauses_uri(settings), json.dumps(asdict(new)) + "\n")
+    return new
+
+
+def _pauses_uri(settings: Settings) -> str:
+    return settings.location("pauses.json")

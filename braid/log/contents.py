@@ -1,7 +1,10 @@
 """Creates the table of a log, and reads what is in it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import date
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
@@ -9,6 +12,7 @@ from braid.define.schema import quote
 from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log, empty
+from braid.tables import delta_rs
 from braid.tables.delta_log import Transaction
 
 PROPERTIES = {
@@ -23,6 +27,10 @@ PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "0",
 }
 
+# Up to so many bytes of files are read by this process: Spark takes as long for its first table, and for each hundred
+# small files, as this takes for all of them.
+SMALL = 32 << 20
+
 
 def exists(spark: SparkSession, log: Log) -> bool:
 
@@ -33,6 +41,26 @@ def read(spark: SparkSession, log: Log) -> DataFrame:
     if not exists(spark, log):
         raise empty(log)
     return spark.read.format("delta").load(log.table)
+
+
+def read_accepted(spark: SparkSession, log: Log, days: Collection[date] | None = None) -> DataFrame:
+    """The rows of a log that were not rejected, of all days or of some."""
+    small = _small(log, days)
+    return spark.createDataFrame(small) if small is not None else read(spark, log).where("_error is null")
+
+
+def _small(log: Log, days: Collection[date] | None) -> pa.Table | None:
+    """The same in this process; None where it is too much for it, or has types that Arrow and Spark see differently."""
+    table = delta_rs.open_table(log.table)
+    if table is None or delta_rs.bytes_of(table, days) > SMALL:
+        return None
+    pinned, accepted = delta_rs.pin(table), pc.field("_error").is_null()
+    columns = [column for column in pinned.schema if column.name != "_raw"]
+    if any(pa.types.is_nested(column.type) for column in columns):
+        return None
+    if days is not None:
+        accepted &= pc.field("day").isin(pa.array(days, pa.date32()))
+    return pinned.rows([column.name for column in columns], accepted)
 
 
 def read_commits(spark: SparkSession, log: Log, commits: Sequence[Transaction]) -> DataFrame:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.define.view import View
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.states import EVENTS, state_columns
 from braid.states.arrow import INSTANT
 from braid.tables.commits import TailCommit

@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.merge import arrow
-from braid.runtime.frames import days_and_moments, on_days
 from braid.runtime.settings import Settings, current_settings
 from braid.states import state_columns
 from braid.states.arrow import merge as merge_arrow
 from braid.states.spark import merge, present
+from braid.states.spark_calendar import days_and_moments, on_days
 from braid.tables.conditional import see
-from braid.tables.delta_rs import Pinned, bytes_of
+from braid.tables.delta_rs import bytes_of
 from braid.tables.spark_tables import pinned
-from braid.tables.together import refuse_lost_base
+from braid.tables.tail_and_base import refuse_lost_base
 from braid.tables.view_tables import LATE, ViewTables, base_columns, bounds
 
 # Tables of up to so many bytes are read by the driver: days are many small files, and take Spark seconds to open.
@@ -53,13 +53,13 @@ def served_states(
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
+    if isinstance(cut, Mapping) and (states := served_here(view, tables, cut)) is not None:
+        return spark.createDataFrame(states)
     refuse_lost_base(tables)
     tail_seen, base_seen = see(tables.tail), see(tables.base)
     through = base_seen.pin().throughs()
     if isinstance(cut, Mapping):
         through = {day: covered for day, covered in through.items() if day in cut}
-        if bytes_of(tail_seen.table) + bytes_of(base_seen.table, cut) <= SMALL:
-            return _read_here(spark, view, tail_seen.pin(), base_seen.pin(), through, cut)
     tail = pinned(spark, tables.tail, tail_seen.version)
     base = pinned(spark, tables.base, base_seen.version)
     if isinstance(cut, Mapping):
@@ -73,23 +73,32 @@ def served_states(
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
 
 
-def _read_here(
-    spark: SparkSession,
-    view: View,
-    tail: Pinned,
-    base: Pinned,
-    through: Mapping[date, datetime],
-    cuts: Mapping[date, datetime],
-) -> DataFrame:
-    """The same, read and merged as the server does it: Spark opens a hundred files while Arrow opens a thousand."""
-    of_days = pc.field("day").isin(pa.array(cuts.keys(), pa.date32()))
+def served_here(view: View, tables: ViewTables, cut: datetime | Mapping[date, datetime]) -> pa.Table | None:
+    """The same where it is small, up to a cut or of some days up to the cut of each; None where Spark is to read it.
+
+    It is read and merged as the server does it: Spark opens a hundred files while Arrow opens a thousand.
+    """
+    refuse_lost_base(tables)
+    tail_seen, base_seen = see(tables.tail), see(tables.base)
+    days = cut if isinstance(cut, Mapping) else None
+    # Python merges sketches and histograms one by one.
+    is_quick = all(measure.merges_in_sql for measure in state_columns(view).values())
+    if bytes_of(tail_seen.table) + bytes_of(base_seen.table, days) > (SMALL if is_quick else SMALL // 4):
+        return None
+    tail, base = tail_seen.pin(), base_seen.pin()
     columns = ["day", *bounds(view), *view.keys, *state_columns(view)]
-    open_rows = arrow.beyond(arrow.upto(tail.rows(["epoch", *columns], of_days), cuts), through)
+    if isinstance(cut, Mapping):
+        of_days = pc.field("day").isin(pa.array(cut.keys(), pa.date32()))
+        open_rows = arrow.upto(tail.rows(["epoch", *columns], of_days), cut)
+    else:
+        of_days = pc.scalar(True)
+        open_rows = tail.rows(["epoch", *columns], pc.field("epoch") <= cut)
+    open_rows = arrow.beyond(open_rows, base.throughs())
     states = base.rows(columns, of_days & pc.field(bounds(view)[0]).is_valid())
     if len(open_rows):
         together = [states, open_rows.drop_columns("epoch")]
         states = merge_arrow(view, pa.concat_tables(together, promote_options="permissive"))
-    return spark.createDataFrame(states.select(columns))
+    return states.select(columns)
 
 
 def merged(

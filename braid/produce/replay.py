@@ -9,7 +9,6 @@ from typing import Any, Literal
 from braid.define.names import FrozenMap, suggest
 from braid.define.source import Source
 from braid.errors import BraidError
-from braid.produce.expected import expected
 from braid.produce.files import (
     UNREADABLE_LINE,
     FileRow,
@@ -22,7 +21,7 @@ from braid.produce.files import (
     require_file,
     to_json,
 )
-from braid.produce.record import EVENT, UNPARSABLE, Record
+from braid.produce.record import EVENT, UNPARSABLE, Record, expected
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from braid.errors import BraidError
+from braid.runtime.settings import Settings
 
 LOOK_EVERY = 0.02
 
@@ -34,6 +35,21 @@ def locked(
                 if time.monotonic() >= deadline:
                     raise refusal(file) from None
                 time.sleep(LOOK_EVERY)
+        yield
+
+
+@contextmanager
+def alone(
+    settings: Settings,
+    name: str,
+    patience: float,
+    refusal: Callable[[Path], BraidError] = _nobody_else,
+) -> Iterator[None]:
+    """Holds a name of this home while the block runs. A home that machines share has no such lock."""
+    if not settings.home_is_local:
+        yield
+        return
+    with locked(settings.local_home() / "drivers" / name, patience, refusal):
         yield
 
 

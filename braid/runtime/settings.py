@@ -277,3 +277,20 @@ def _suggest(key: str) -> str:
     if close:
         return f"Did you mean {PREFIX}{close[0].upper()} ({close[0]} in {TOML_FILE})?"
     return "The settings are: " + ", ".join(Settings.model_fields) + "."
+
+
+def variable_of(kind: str, name: str) -> str:
+    """ "dsn", "my-db" -> "BRAID_DSN_MY_DB"."""
+    return f"{PREFIX}{kind}_{name}".upper().replace("-", "_")
+
+
+def secret(kind: str, name: str) -> str:
+    """The value behind a name, which is never to be shown; one that is not set is refused."""
+    variable = variable_of(kind, name)
+    value = os.environ.get(variable, "").strip()
+    if value:
+        return value
+    family = f"{PREFIX}{kind}_".upper()
+    known = sorted(each for each in os.environ if each.startswith(family))
+    there = f"Set are: {', '.join(known)}." if known else f"No {family}... is set."
+    raise SettingsError(f"there is no {kind} {name!r}: set {variable} to its address. {there}")

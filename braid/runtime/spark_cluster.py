@@ -1,4 +1,4 @@
-"""An application on a Spark standalone cluster: what it is told beside what one machine is, and if it is let in."""
+"""Spark's settings for an application on a standalone cluster, and whether its master answers and lets it in."""
 
 import os
 import socket

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.define.schema import double_quoted
 from braid.define.windows import Fixed, Session, Window
 from braid.states import state_columns
-from braid.states.calendar import needs_no_zone, windows_of
-from braid.states.database import Connection, cursor, quoted
+from braid.states.calendar import micros, needs_no_zone, windows_of
+from braid.states.database import Connection, cursor
 
 if TYPE_CHECKING:
     from braid.define.view import View
 
-MICROSECOND = timedelta(microseconds=1)
 INSTANT = pa.timestamp("us", tz="UTC")
 # Times are whole microseconds in SQL: DuckDB's own time zones, an extension, are not needed.
 _TIMES = ("pane", "first", "last", "window_start", "window_end")
@@ -73,7 +73,7 @@ def _alone(view: "View", state: pa.Table, window: Window) -> pa.Table:
 def _merged(
     view: "View", states: pa.Table, group: Sequence[str], source: str, database: Connection
 ) -> pa.Table:
-    chosen = [*map(quoted, group), *_merges(view)]
+    chosen = [*map(double_quoted, group), *_merges(view)]
     # Without keys there is one group even of nothing; no states are to be no rows, with keys and without.
     sql = f"SELECT {', '.join(chosen)} FROM {source} GROUP BY ALL HAVING count(*) > 0"
     return _finished(view, states, database.sql(sql).to_arrow_table())
@@ -82,18 +82,18 @@ def _merged(
 def _sessions(
     view: "View", states: pa.Table, by: Sequence[str], gap: timedelta, database: Connection
 ) -> pa.Table:
-    group = [quoted(name) for name in (*by, *view.keys)]
+    group = [double_quoted(name) for name in (*by, *view.keys)]
     partition = f"PARTITION BY {', '.join(group)}" if group else ""
     order = f"{partition} ORDER BY first, last"
     before = f"{order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    begins = f"coalesce(first - max(last) OVER ({before}) > {gap // MICROSECOND}, true)::INT AS _begins"
+    begins = f"coalesce(first - max(last) OVER ({before}) > {micros(gap)}, true)::INT AS _begins"
     # Rows that are alike in both may come in another order here: as a range they are one step, whichever begins it.
     island = f"sum(_begins) OVER ({order} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _island"
     chosen = [
-        *map(quoted, by),
+        *map(double_quoted, by),
         "min(first) AS first",
         "max(last) AS last",
-        *map(quoted, view.keys),
+        *map(double_quoted, view.keys),
         *_merges(view),
     ]
     sql = (
@@ -104,7 +104,10 @@ def _sessions(
 
 
 def _merges(view: "View") -> list[str]:
-    return [f"{m.merge_sql(quoted(name))} AS {quoted(name)}" for name, m in state_columns(view).items()]
+    return [
+        f"{m.merge_sql(double_quoted(name))} AS {double_quoted(name)}"
+        for name, m in state_columns(view).items()
+    ]
 
 
 def _finished(view: "View", states: pa.Table, gathered: pa.Table) -> pa.Table:
@@ -138,7 +141,7 @@ def _windows(states: pa.Table, window: Fixed, zone: ZoneInfo) -> pa.Table:
 
 def _elapsed_windows(panes: Any, window: Fixed) -> pa.Table:
     """The same where no zone matters: all panes at once."""
-    every, size = window.every // MICROSECOND, window.size // MICROSECOND
+    every, size = micros(window.every), micros(window.size)
     # Lengths that need no zone divide an hour, and the epoch began with one.
     starts = panes - panes % every
     shifts = np.arange(0, size, every)

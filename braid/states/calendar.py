@@ -1,4 +1,4 @@
-"""Where panes and windows begin and end in a source's time zone, on days of 23, 24 and 25 hours.
+"""Where panes and windows begin and end in a source's time zone, on days of 23 to 25 hours, and when they are final.
 
 Lengths of several whole hours are wall-clock time: a pane of a day is the local day, however long. Days are counted
 from Monday 1969-12-29. Other lengths are elapsed time, aligned to the local clock: the repeated hour of an autumn day
@@ -9,12 +9,29 @@ Lengths that divide 15 minutes need no zone: the zones of today differ from UTC 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from braid.define.windows import Fixed
+from braid.define.view import View
+from braid.define.windows import Fixed, Session
 
+ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 MINUTE = timedelta(minutes=1)
 QUARTER = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
 MONDAY = datetime(1969, 12, 29)
+
+
+def micros(length: timedelta) -> int:
+    """A length of time in whole microseconds."""
+    return length // MICROSECOND
+
+
+def micros_of(instant: datetime) -> int:
+    """Microseconds since 1970, as Spark, Arrow and DuckDB count time."""
+    return micros(instant - ZERO)
+
+
+def instant_of(microseconds: int) -> datetime:
+    return ZERO + microseconds * MICROSECOND
 
 
 def local_day(instant: datetime, zone: ZoneInfo) -> date:
@@ -85,3 +102,23 @@ def _last_change(instant: datetime, zone: ZoneInfo) -> datetime:
     while _offset(minute - MINUTE, zone) == _offset(instant, zone):
         minute -= MINUTE
     return minute
+
+
+def watermark(view: View, seen: datetime | None) -> datetime | None:
+    """Windows that end at or before it are final; `seen` is the largest event time so far."""
+    return None if seen is None else seen - view.patience
+
+
+def late_before(view: View, mark: datetime | None) -> datetime | None:
+    """States whose pane starts (of sessions: whose last event is) before this change a window that is final.
+
+    None when nothing can be late: no watermark yet, or a window that never ends.
+    """
+    if mark is None:
+        return None
+    if isinstance(view.window, Session):
+        return mark - view.window.gap + MICROSECOND
+    if isinstance(view.window, Fixed):
+        # Windows end where the next one starts: whatever began before the present one has had an end.
+        return pane_start(mark.astimezone(UTC), view.window.every, ZoneInfo(view.source.timezone))
+    return None

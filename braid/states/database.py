@@ -75,11 +75,6 @@ def limit_database(memory_bytes: int, threads: int) -> None:
     database.execute("SET temp_directory = ''")
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 @cache
 def _process_wide() -> Connection:
     """Opening a database takes longer than most questions do: one, in memory, for all of them."""

@@ -12,7 +12,8 @@ from braid.define.schema import quote
 from braid.define.windows import Fixed, Session
 from braid.measures.base import COUNTED, Measure
 from braid.states import state_columns
-from braid.states.spark_calendar import in_windows, micros, pane_start
+from braid.states.calendar import micros
+from braid.states.spark_calendar import in_windows, pane_start
 
 if TYPE_CHECKING:
     from braid.define.view import View

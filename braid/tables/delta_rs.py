@@ -9,8 +9,6 @@ from deltalake import DeltaTable, Metadata
 from deltalake.exceptions import TableNotFoundError
 
 from braid.cut import brings_rows
-from braid.deploy.store import Version
-from braid.errors import NotYet
 from braid.runtime import object_store
 from braid.tables.commits import KEPT, TailCommit
 from braid.tables.delta_log import LAST_CHECKPOINT, NewFile, commit_file, infos_back, parse, parse_checkpoint
@@ -121,17 +119,6 @@ def open_table(location: str, version: int | None = None) -> DeltaTable | None:
         return None
 
 
-def require_table(location: str, version: Version) -> DeltaTable:
-    """The tail of a version, which its stream creates."""
-    table = open_table(location)
-    if table is None:
-        name = version.view.name
-        raise NotYet(
-            f"view {name!r} has no table for its version {version.number} yet: run `braid stream {name}`."
-        )
-    return table
-
-
 def _without_files(location: str) -> DeltaTable | None:
     """What a table says of itself, and not its files, of which a log has thousands."""
     address, options = object_store.delta_address(location), object_store.delta_options(location)
@@ -171,8 +158,14 @@ def properties(location: str) -> dict[str, str]:
 
 def throughs(location: str) -> dict[date, datetime]:
     """Day -> the last epoch that a base covers; none when there is no table."""
-    table = open_table(location)
-    return pin(table).throughs() if table is not None else {}
+    base = pin_at(location)
+    return base.throughs() if base is not None else {}
+
+
+def pin_at(location: str, version: int | None = None) -> Pinned | None:
+    """A table as it is now, or as it was; None when there is no table yet."""
+    table = open_table(location, version)
+    return pin(table) if table is not None else None
 
 
 def pin(table: DeltaTable) -> Pinned:

@@ -1,11 +1,13 @@
-"""Delta tables in DuckDB, without Spark: one version as it is now, read column by column in bounded memory."""
+"""Delta tables without Spark: their columns with their types, and one version in DuckDB, read in bounded memory."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from braid.define.schema import double_quoted
 from braid.tables.delta_rs import open_table
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 # What a question may take; what it needs beyond that it keeps on disk while it runs.
 MEMORY = "1GB"
+
+_SIMPLE = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 @contextmanager
@@ -64,9 +68,27 @@ def _show(database: "DuckDBPyConnection", name: str, table: "DeltaTable", files:
         found.create_view("_files")
         present, source = set(found.columns), "FROM _files"
     typed = {"day": "CAST(day AS DATE)"}
-    quoted = {column: '"' + column.replace('"', '""') + '"' for column in columns}
+    quoted = {column: double_quoted(column) for column in columns}
     shown = [
         f"{typed.get(column, quoted[column]) if column in present else 'NULL'} AS {quoted[column]}"
         for column in columns
     ]
     database.execute(f'CREATE VIEW "{name}" AS SELECT {", ".join(shown)} {source or "WHERE false"}')
+
+
+def column_types(location: str) -> dict[str, str]:
+    """Column -> its type as Spark's `simpleString` writes it; none when there is no table."""
+    table = open_table(location)
+    fields = json.loads(table.schema().to_json())["fields"] if table is not None else []
+    return {field["name"]: _simple(field["type"]) for field in fields}
+
+
+def _simple(kind: Any) -> str:
+    """A type of Delta's schema in Spark's short form."""
+    if isinstance(kind, str):
+        return _SIMPLE.get(kind, kind)
+    if kind["type"] == "array":
+        return f"array<{_simple(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{_simple(kind['keyType'])},{_simple(kind['valueType'])}>"
+    return f"struct<{','.join(one['name'] + ':' + _simple(one['type']) for one in kind['fields'])}>"

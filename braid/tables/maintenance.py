@@ -53,7 +53,7 @@ def vacuum(spark: "SparkSession", table: str) -> Maintained | None:
     return _vacuumed(spark, table, _files(spark, table))
 
 
-def is_young(spark: "SparkSession", table: str) -> bool:
+def is_young(table: str) -> bool:
     """Whether a table was created within its retention: no file of it can be removed yet, and looking takes seconds."""
     first = transaction(table, 0)
     if first is None:

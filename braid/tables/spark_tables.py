@@ -1,6 +1,6 @@
 """The tables of a view through Spark: created once, read at one version, and up to which cut their days go."""
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -10,9 +10,9 @@ from pyspark.sql.types import DataType, LongType, TimestampType
 from braid.check.definitions import compiled_states
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
-from braid.errors import BraidError
-from braid.tables import delta_rs
+from braid.states.calendar import instant_of
 from braid.tables.delta_log import newest_version
+from braid.tables.tail_and_base import refuse_second_tail
 from braid.tables.view_tables import (
     FINGERPRINT,
     LATE,
@@ -22,7 +22,6 @@ from braid.tables.view_tables import (
     base_columns,
     tail_columns,
 )
-from braid.writing import may_begin
 
 
 def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: datetime | None) -> None:
@@ -47,23 +46,6 @@ def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: date
         table.execute()
 
 
-def replay_cut(tables: ViewTables) -> datetime | None:
-    """What was fixed when the tail was created."""
-    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
-    return datetime.fromisoformat(cut) if cut else None
-
-
-def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
-    """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
-    covered = delta_rs.throughs(tables.base)
-    if not may_begin(covered.values(), replay_cut):
-        raise BraidError(
-            f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
-            f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
-            f"or build a new version from the log: `braid kappa replay {tables.view}`."
-        )
-
-
 def pinned(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
     """The table as it is now, however long the answer takes and whoever writes meanwhile."""
     version = newest_version(location) if version is None else version
@@ -73,7 +55,7 @@ def pinned(spark: SparkSession, location: str, version: int | None = None) -> Da
 def throughs(base: DataFrame) -> dict[date, datetime]:
     """Day -> the last epoch that it covers."""
     rows = base.groupBy("day").agg(F.unix_micros(F.max("through")).alias("through")).collect()
-    return {row.day: datetime.fromtimestamp(row.through / 1_000_000, UTC) for row in rows}
+    return {row.day: instant_of(row.through) for row in rows}
 
 
 def _types(spark: SparkSession, view: View) -> dict[str, DataType]:

@@ -68,14 +68,18 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.airflow.address + path, data, headers, method=method)
-        deadline = time.monotonic() + timeout
+        deadline, asked_before = time.monotonic() + timeout, False
         while True:
             try:
                 with open_local(request, timeout=timeout) as answer:
                     return json.loads(answer.read())
             except urllib.error.HTTPError as error:
-                # SQLite refuses one of two who read and then write at once: that one has changed nothing.
+                # What is to be made is there: it was made by the request before, whose answer was an error.
+                if asked_before and method == "POST" and error.code == HTTPStatus.CONFLICT:
+                    return json.loads(error.read())
+                # SQLite refuses one of two who read and then write at once: mostly, that one has changed nothing.
                 if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or time.monotonic() >= deadline:
                     raise
                 error.close()
+            asked_before = True
             time.sleep(AGAIN)

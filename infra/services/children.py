@@ -1,4 +1,4 @@
-"""What a supervisor can look after: a process of its own, and the embedded broker, which is nobody's."""
+"""What a supervisor starts and watches: a command as a process of its own, and the embedded broker."""
 
 import os
 import signal

@@ -202,3 +202,10 @@ def port_is_taken(port: int) -> bool:
         except OSError:
             return True
     return False
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -11,8 +11,7 @@ from braid.define.alerts import Alert, Receiver
 from braid.errors import BraidError
 from braid.runtime import documents
 from braid.runtime.logging import Logger
-from braid.runtime.secrets import secret, variable_of
-from braid.runtime.settings import Settings
+from braid.runtime.settings import Settings, secret, variable_of
 from braid.runtime.status import QueryStatus
 from serving_layer.alerts.journal import entries_after, news, read_journal, state_of_entry
 

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.define.schema import double_quoted
 from braid.define.windows import Window
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import IN_TAIL, Snapshot
-from braid.states.database import cursor, quoted
+from braid.states.database import cursor
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE
 from serving_layer.answer.json_values import plain, plain_rows
@@ -158,9 +159,9 @@ def _answer(read: Snapshot, found: pa.Table, request: Request) -> Answer:
 
 def _ranked(found: pa.Table, ranking: Ranking, within: str | None = None) -> pa.Table:
     """The first rows of each group, with their place in it; equal numbers are in the order of the other columns."""
-    apart = [quoted(within)] if within and within in found.column_names else []
+    apart = [double_quoted(within)] if within and within in found.column_names else []
     partition = f"PARTITION BY {apart[0]} " if apart else ""
-    order = [f"{quoted(ranking.by)} DESC NULLS LAST", *map(quoted, found.column_names)]
+    order = [f"{double_quoted(ranking.by)} DESC NULLS LAST", *map(double_quoted, found.column_names)]
     place = f"row_number() OVER ({partition}ORDER BY {', '.join(order)})"
     with cursor() as database:
         database.register("found", found.append_column("_row", pa.array(np.arange(len(found)))))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from braid.log.table import INBOX_PARTITION, Log
-from braid.tables.commits import Commit
+from braid.tables.commits import Commit, commits
 from braid.tables.delta_rs import open_table
 
 # Reasons that are shown; a log that rejects for more of them is not helped by a longer list.
@@ -44,7 +44,7 @@ class LogLedger:
         name = self._log.source.name
         with self._lock:
             files = [] if table is None else self._count(table)
-        newest = None if table is None else newest_commit(table)
+        newest = None if table is None else self._newest_commit(table.version())
         accepted, rejected = sum(file.accepted for file in files), sum(file.rejected for file in files)
         reasons: Counter[str] = Counter()
         for file in files:
@@ -72,6 +72,10 @@ class LogLedger:
             ],
         }
 
+    def _newest_commit(self, version: int) -> Commit | None:
+        """What ingest said last, of the version that was counted."""
+        return next((commit for at, commit in commits(self._log.table) if at <= version), None)
+
     def _count(self, table: DeltaTable) -> list[FileCounts]:
         dataset = table.to_pyarrow_dataset()
         present = {part.path: part for part in dataset.get_fragments()}
@@ -80,14 +84,6 @@ class LogLedger:
             self._counted[path] = _counted(rows)
         self._counted = {path: self._counted[path] for path in present}
         return list(self._counted.values())
-
-
-def newest_commit(table: DeltaTable) -> Commit | None:
-    """What ingest said last, looking past the commits of others."""
-    for entry in table.history(limit=100):
-        if (commit := Commit.from_json(entry.get("userMetadata"))) is not None:
-            return commit
-    return None
 
 
 def _counted(rows: Any) -> FileCounts:

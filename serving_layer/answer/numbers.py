@@ -14,7 +14,7 @@ from braid.measures import Measure
 from braid.measures.aggregates import Count
 from braid.merge.arrow import IN_TAIL, Snapshot, served_states
 from braid.states import EVENTS, arrow
-from braid.states.finality import watermark
+from braid.states.calendar import watermark
 from braid.tables.commits import TailCommit
 from braid.tables.view_tables import LATE, bounds
 

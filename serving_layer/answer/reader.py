@@ -5,27 +5,16 @@ from dataclasses import dataclass
 from braid.define.loading import load_definitions
 from braid.define.windows import Window
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.merge.arrow import Snapshot, base_columns, tail_columns
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit
-from braid.tables.delta_rs import (
-    Pinned,
-    open_table,
-    pin,
-    require_table,
-    table_id,
-)
-from braid.tables.together import base_lost, belongs
+from braid.tables.delta_rs import Pinned, pin_at, table_id
+from braid.tables.tail_and_base import base_lost, belongs
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
-from serving_layer.answer.scope import (
-    EVERYTHING,
-    Scope,
-    condition,
-    day_condition,
-)
+from serving_layer.answer.scope import EVERYTHING, Scope, condition, day_condition
 
 # Tables are rebuilt by hand, and seldom.
 ATTEMPTS = 3
@@ -43,13 +32,22 @@ def active_version(settings: Settings, name: str) -> Version:
 
 
 def pin_tail(settings: Settings, version: Version) -> Pinned:
-    return pin(require_table(ViewTables(settings, version.view.name, version.number).tail, version))
+    tail = pin_at(ViewTables(settings, version.view.name, version.number).tail)
+    if tail is None:
+        raise no_table(version)
+    return tail
 
 
 def pin_base(settings: Settings, version: Version) -> Pinned | None:
     """None when no day has been published yet."""
-    table = open_table(ViewTables(settings, version.view.name, version.number).base)
-    return None if table is None else pin(table)
+    return pin_at(ViewTables(settings, version.view.name, version.number).base)
+
+
+def no_table(version: Version) -> NotYet:
+    name = version.view.name
+    return NotYet(
+        f"view {name!r} has no table for its version {version.number} yet: run `braid stream {name}`."
+    )
 
 
 def being_rebuilt(version: Version) -> NotYet:

@@ -21,7 +21,7 @@ from serving_layer.http.limits import Answering
 from serving_layer.http.parameters import MOST_ROWS, Question, asked
 from serving_layer.http.problems import Refused, documented
 from serving_layer.memory.all_views import AllViews, NotDeployed
-from serving_layer.memory.pieces import level_of
+from serving_layer.memory.tail_pieces import level_of
 from serving_layer.memory.view_in_memory import ViewInMemory
 
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"

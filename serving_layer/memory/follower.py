@@ -4,16 +4,22 @@ import time
 from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import tail_columns
 from braid.runtime.settings import Settings
-from braid.tables.delta_rs import Pinned, open_table, pin, require_table, table_id
+from braid.tables.delta_rs import Pinned, bytes_of, open_table, pin, table_id
 from braid.tables.view_tables import ViewTables
 from braid.writing import is_same_table
-from serving_layer.answer.reader import ATTEMPTS, active_version, being_rebuilt, refuse_other_base
+from serving_layer.answer.reader import (
+    ATTEMPTS,
+    active_version,
+    being_rebuilt,
+    no_table,
+    pin_tail,
+    refuse_other_base,
+)
 from serving_layer.memory.blocks import BlockCache, files_of
 from serving_layer.memory.changes import Move, NewCommits, rows_of
 from serving_layer.memory.view_in_memory import ViewInMemory, open_in_memory
@@ -84,12 +90,10 @@ class Follower:
     def _read_tables(self, version: Version) -> ViewInMemory:
         tables = self._tables(version)
         # The tail first, as every reader: see serving_layer.answer.reader.
-        table = require_table(tables.tail, version)
-        tail = pin(table)
+        tail = pin_tail(self._settings, version)
         self._base_table: DeltaTable | None = open_table(tables.base)
         base = None if self._base_table is None else pin(self._base_table)
-        size = pc.sum(pa.table(table.get_add_actions(flatten=True))["size_bytes"]).as_py() or 0
-        too_large = size > self._memory.tail_share
+        too_large = bytes_of(tail.table) > self._memory.tail_share
         opened = open_in_memory(version, self._memory, tail, base, too_large=too_large)
         self._pinned_at = time.monotonic()
         self._stamps = {}
@@ -152,7 +156,9 @@ class Follower:
             if stamp == self._stamps.get((location, version)):
                 continue
             # A commit that was read has another file, or none: it was cleaned up, or it was another table's.
-            if str(require_table(location, now.version).metadata().id) != pinned.table_id:
+            if (present := table_id(location)) is None:
+                raise no_table(now.version)
+            if present != pinned.table_id:
                 return True
             self._stamps[location, version] = stamp
         self._compared = time.monotonic()

@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.define.schema import double_quoted
 from braid.define.view import View
 from braid.define.windows import DAY, Fixed, Session
 from braid.merge.arrow import Snapshot
 from braid.states.arrow import INSTANT
-from braid.states.calendar import is_wall_clock, pane_start, windows_of
-from braid.states.database import cursor, quoted
+from braid.states.calendar import instant_of, is_wall_clock, micros_of, pane_start, windows_of
+from braid.states.database import cursor
 from serving_layer.answer.scope import EVERYTHING, Scope
 from serving_layer.memory.view_in_memory import ViewInMemory
 
 # Beyond so many stretches all that lies between the first and the last is read, and what is not wanted left out.
 MOST = 16
 
-Stretch = tuple[datetime, datetime]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BEGINNING = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+Interval = tuple[datetime, datetime]
+_BEGINNING = micros_of(datetime.min.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ class TouchedKeys:
         if not names:
             return states
         numbered = states.select(names).append_column("_row", pa.array(np.arange(len(states))))
-        same = " AND ".join(f"states.{name} IS NOT DISTINCT FROM keys.{name}" for name in map(quoted, names))
+        same = " AND ".join(
+            f"states.{name} IS NOT DISTINCT FROM keys.{name}" for name in map(double_quoted, names)
+        )
         with cursor() as connection:
             connection.register("states", numbered)
             connection.register("keys", self.keys)
@@ -103,7 +105,7 @@ def touched_windows(
     return TouchedKeys(keys.group_by(view.keys).aggregate([]) if view.keys else keys)
 
 
-def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
+def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Interval]:
     for pane in changed["pane"].cast(INSTANT).unique().to_pylist():
         if pane is not None:
             yield from windows_of(pane, window, view.source.zone)
@@ -111,7 +113,7 @@ def _windows(view: View, changed: pa.Table, window: Fixed) -> Iterable[Stretch]:
 
 def _ended(
     view: View, window: Fixed, was_final: datetime | None, is_final: datetime | None
-) -> Iterable[Stretch]:
+) -> Iterable[Interval]:
     """Where the windows lie that have become final."""
     if is_final is None:
         return
@@ -139,9 +141,9 @@ def _ended_in(sessions: pa.Table, after: datetime | None, until: datetime) -> pa
     return sessions.filter(chosen)
 
 
-def _joined(stretches: list[Stretch]) -> TouchedTimes:
+def _joined(stretches: list[Interval]) -> TouchedTimes:
     joined: list[list[int]] = []
-    for start, end in sorted((_micro(start), _micro(end)) for start, end in stretches):
+    for start, end in sorted((micros_of(start), micros_of(end)) for start, end in stretches):
         if joined and start <= joined[-1][1]:
             joined[-1][1] = max(joined[-1][1], end)
         else:
@@ -151,12 +153,8 @@ def _joined(stretches: list[Stretch]) -> TouchedTimes:
 
 def _scope(start: int, end: int) -> Scope:
     """A stretch from the beginning of time, whose first moment no zone can tell the day of, has no start."""
-    since = None if start == _BEGINNING else _EPOCH + timedelta(microseconds=start)
-    return Scope(since, _EPOCH + timedelta(microseconds=end))
-
-
-def _micro(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    since = None if start == _BEGINNING else instant_of(start)
+    return Scope(since, instant_of(end))
 
 
 def _micros(column: pa.ChunkedArray) -> Any:

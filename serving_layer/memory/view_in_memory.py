@@ -14,15 +14,23 @@ from braid.define.windows import (
     Fixed,
     Window,
 )
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.merge.arrow import Snapshot, base_columns, beyond, tail_columns
 from braid.states.arrow import INSTANT
 from braid.tables.commits import TailCommit
 from braid.tables.delta_rs import Pinned
 from serving_layer.answer.scope import EVERYTHING, Scope, Wanted, wanted_values, whole_days
 from serving_layer.memory.blocks import Block, BlockCache, files_of, rows_by_day
-from serving_layer.memory.old_tail import OldTail, left_in_table
-from serving_layer.memory.pieces import LEVELS, Piece, level_of, rolled, settled, tier_of
+from serving_layer.memory.tail_pieces import (
+    LEVELS,
+    OldTail,
+    Piece,
+    left_in_table,
+    level_of,
+    rolled,
+    settled,
+    tier_of,
+)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from braid.define.sinks import KafkaSink, PostgresSink, Sink
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.errors import BraidError
-from braid.runtime.secrets import secret
-from braid.runtime.settings import Settings
+from braid.runtime.settings import Settings, secret
 from serving_layer.alerts.alarm import conditions
 from serving_layer.answer.numbers import columns_of_numbers
 from serving_layer.answer.reader import read
@@ -19,7 +18,6 @@ from serving_layer.answer.scope import Scope
 from serving_layer.sinks.controls import place_of
 from serving_layer.sinks.folder import Folder
 from serving_layer.sinks.kafka_topic import KafkaTopic
-from serving_layer.sinks.postgres import PostgresTable
 
 
 class Hindrance(NamedTuple):
@@ -69,6 +67,8 @@ def alert_problems(alert: Alert, schema: pa.Schema | None) -> Iterator[Hindrance
 
 def _problem(settings: Settings, view: View, sink: Sink) -> str | None:
     if isinstance(sink, PostgresSink):
+        from serving_layer.sinks.postgres import PostgresTable
+
         return PostgresTable(sink, view.name).problem(view, served_schema(settings, view.name))
     place = place_of(settings, view.name, sink.name)
     return (

@@ -5,11 +5,10 @@ import json
 import re
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from braid.errors import BraidError
 from braid.runtime import documents
-from braid.runtime.lock import locked
+from braid.runtime.lock import alone
 from braid.runtime.settings import Settings
 
 PATIENCE = 10.0
@@ -67,15 +66,9 @@ def replay_done(settings: Settings, view: str, name: str) -> Controls:
 
 
 def _change(settings: Settings, view: str, change: Callable[[Controls], Controls]) -> Controls:
-    if not settings.home_is_local:
-        return _changed(settings, view, change)
-    with locked(Path(settings.local_home()) / "drivers" / f"sinks-of-{view}", PATIENCE):
-        return _changed(settings, view, change)
-
-
-def _changed(settings: Settings, view: str, change: Callable[[Controls], Controls]) -> Controls:
-    new = change(read_controls(settings, view))
-    documents.write(_uri(settings, view), json.dumps(asdict(new)) + "\n")
+    with alone(settings, f"sinks-of-{view}", PATIENCE):
+        new = change(read_controls(settings, view))
+        documents.write(_uri(settings, view), json.dumps(asdict(new)) + "\n")
     return new
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from braid.define.durations import parse_duration
 from braid.define.sinks import FilesSink
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus

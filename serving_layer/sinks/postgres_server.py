@@ -7,7 +7,7 @@ import psycopg
 import pyarrow as pa
 
 from braid.errors import BraidError
-from braid.runtime.secrets import secret, variable_of
+from braid.runtime.settings import secret, variable_of
 from serving_layer.answer.numbers import STATUS
 from serving_layer.memory.changes import CHANGE
 from serving_layer.sinks.outgoing import VERSION

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from braid.define.sinks import KafkaSink, PostgresSink, Sink
 from braid.define.view import View
 from braid.errors import BraidError
 from braid.runtime import status
-from braid.runtime.lock import locked
+from braid.runtime.lock import alone
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import SINKS, ProcessStatus
@@ -27,7 +26,6 @@ from serving_layer.sinks.delivering import Delivering
 from serving_layer.sinks.folder import Folder
 from serving_layer.sinks.kafka_topic import KafkaTopic
 from serving_layer.sinks.outgoing import Target
-from serving_layer.sinks.postgres import PostgresTable
 
 PAUSE = 0.05
 # How often a person's word and the status are looked after, and a view that cannot be followed yet.
@@ -38,6 +36,8 @@ log = Logger("sinks")
 
 def target_of(settings: Settings, view: str, sink: Sink) -> Target:
     if isinstance(sink, PostgresSink):
+        from serving_layer.sinks.postgres import PostgresTable
+
         return PostgresTable(sink, view)
     if isinstance(sink, KafkaSink):
         return KafkaTopic(sink, settings, place_of(settings, view, sink.name))
@@ -126,9 +126,7 @@ def run(
     sinks = [sink for each in followed for sink in each.sinks]
     threads = [_thread(sink.name, partial(_work, settings, sink, stop)) for sink in sinks]
     threads += [_thread(each.name, partial(_send, each, stop)) for each in sending]
-    with ExitStack() as held:
-        if settings.home_is_local:
-            held.enter_context(locked(Path(settings.local_home()) / "drivers" / SINKS, 10.0, _refusal))
+    with alone(settings, SINKS, 10.0, _refusal):
         for thread in threads:
             thread.start()
         try:

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from braid.log.events import log_schema
 from braid.log.table import Log
-from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
+from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, epoch_of, newest_commit, next_epoch
 from braid.writing import Batch, beat_due, closing_epoch, may_speak

@@ -31,6 +31,8 @@ from speed_layer.jobs.job import Job, first_line
 
 logger = Logger("derive")
 
+MOST_FILES = 2**31 - 1
+
 
 @dataclass(kw_only=True)
 class Deriver(MicroBatches):
@@ -158,8 +160,11 @@ class DeriveJob(Job):
         """
         source: Source = getattr(self.source, which)
         reader = self.spark.readStream.format("delta")
+        # Delta has a limit of its own where none is given, of a thousand files.
+        limit = {"maxFilesPerTrigger": MOST_FILES}
         if not first:
-            reader = reader.option("maxBytesPerTrigger", bytes_of(self.settings.batch_bytes))
+            limit = {"maxBytesPerTrigger": bytes_of(self.settings.batch_bytes)}
+        reader = reader.options(**limit)
         if begin is not None:
             at = begin[source.name]
             # Within a commit nobody can begin: the rest of it is left to batch.

@@ -24,9 +24,8 @@ from speed_layer import recovery
 from speed_layer.ingest import dedup, folders, records
 from speed_layer.ingest.appender import Appender, Counted
 from speed_layer.ingest.deriving import DeriveJob
-from speed_layer.ingest.origin import folder_of
+from speed_layer.ingest.origin import folder_of, require_topic
 from speed_layer.ingest.parse import parse, unknown_fields
-from speed_layer.ingest.topics import require_topic
 from speed_layer.jobs.checkpoint import Checkpoint
 from speed_layer.jobs.job import Job, first_line, utc_now
 from speed_layer.jobs.runner import Runner

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from braid.deploy.pauses import Pauses, read_pauses
+from braid.deploy.store import Pauses, read_pauses
 from braid.errors import BraidError, NotYet
 from braid.runtime import status
 from braid.runtime.logging import Logger

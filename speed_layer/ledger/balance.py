@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from braid.log.database import opened
-from braid.log.rejected import sent
+from braid.log.database import Place, opened, sent
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Commit, Positions, commits
 from braid.tables.in_database import version_of
-from speed_layer.ingest.topics import offsets
-from speed_layer.ledger import evidence, held
+from speed_layer.ingest.origin import offsets
+from speed_layer.ledger import evidence, log_places
 from speed_layer.ledger.drawn import Violation, drawn_from
 from speed_layer.ledger.evidence import Evidence
-from speed_layer.ledger.held import Consumed, Place
+from speed_layer.ledger.log_places import Consumed
 
 SHOWN = 100_000
 
@@ -72,14 +71,14 @@ def take_stock(log: Log) -> Ledger:
         known = [commit for at, commit in commits(log.table) if at <= version]
         newest = known[0] if known else None
         consumed = {int(p): (newest.start[p], newest.end[p]) for p in newest.end} if newest else {}
-        counts = held.counts(database)
-        holes, repeated = held.holes_and_repeats(
+        counts = log_places.counts(database)
+        holes, repeated = log_places.holes_and_repeats(
             database, consumed if log.source.kafka_topic else None, SHOWN
         )
         if log.source.kafka_topic:
             found = evidence.from_broker(log, database, holes)
             waiting = sum(lag(log, newest).values())
-            outside = held.outside(database, consumed, SHOWN)
+            outside = log_places.outside(database, consumed, SHOWN)
         else:
             consumed, found, waiting = evidence.from_files(log, database)
             outside = frozenset()

@@ -1,4 +1,4 @@
-"""The same evidence by Spark, for what is not written plainly and for more of it than one process should read."""
+"""Looks up with Spark what became of places that a log lacks: records that only Spark can read, or very many."""
 
 import json
 from typing import Any
@@ -8,16 +8,16 @@ from pyspark.sql import functions as F
 
 from braid.define.schema import quote
 from braid.log import contents as logs
+from braid.log.database import Place
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.spark import spark_session
 from braid.tables.commits import Positions
 from speed_layer.ingest import records
 from speed_layer.ingest.folders import known
-from speed_layer.ingest.origin import folder_of
+from speed_layer.ingest.origin import folder_of, offsets
 from speed_layer.ingest.parse import parse
-from speed_layer.ingest.topics import offsets
 from speed_layer.ledger.evidence import Evidence, close
-from speed_layer.ledger.held import Consumed, Hole, Place
+from speed_layer.ledger.log_places import Consumed, Hole
 
 
 def places(rows: DataFrame) -> frozenset[Place]:

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from braid.define.derived.base import Derived
+from braid.log.database import made_by_batch
 from braid.log.derived import Derivation, DerivedPlaces
-from braid.log.rejected import made_by_batch
 from braid.log.table import Log
 from braid.tables import delta_rs
 from braid.tables.commits import Position

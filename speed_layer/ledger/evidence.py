@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from braid.log.database import Place
 from braid.log.table import INBOX_PARTITION, Log
 from braid.tables.commits import Positions
-from speed_layer.ingest.topics import SilentError, Span, offsets, records_at
-from speed_layer.ledger import files, held, plain
-from speed_layer.ledger.held import Consumed, Hole, Place
+from speed_layer.ingest.origin import SilentError, Span, offsets, records_at
+from speed_layer.ledger import files, log_places, plain_records
+from speed_layer.ledger.log_places import Consumed, Hole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -68,18 +69,18 @@ def from_broker(log: Log, database: "DuckDBPyConnection", holes: list[Hole]) -> 
 def from_files(log: Log, database: "DuckDBPyConnection") -> tuple[Consumed, Evidence, int]:
     """Files as they are now against the log: (consumed, evidence, lines of files that the log has never seen)."""
     try:
-        in_log = {p: sum(both) for p, both in held.counts(database).items() if p != INBOX_PARTITION}
+        in_log = {p: sum(both) for p, both in log_places.counts(database).items() if p != INBOX_PARTITION}
         there = files.listed(log)
         if in_log and there and not in_log.keys() & there.keys():
             # None of them was ever read, or all of them lay elsewhere then.
             return _ask_spark_of_files(log)
         counted: dict[int, int] = {}
-        lacking = list(islice(held.lacking(database, files.places(there, counted)), MOST + 1))
+        lacking = list(islice(log_places.lacking(database, files.places(there, counted)), MOST + 1))
         if len(lacking) > MOST:
             return _ask_spark_of_files(log)
         now = datetime.now(UTC)
         found = {place: (value, now) for place, value in files.lines_at(there, lacking)}
-    except plain.DoubtfulError:
+    except plain_records.DoubtfulError:
         return _ask_spark_of_files(log)
     judged, doubtful = judge(log, database, found)
     if doubtful:
@@ -105,17 +106,17 @@ def judge(
     source, identity = log.source, log.source.event_id
     if identity is None or not found:
         return Evidence(frozenset(), frozenset(found)), frozenset()
-    columns = plain.ruled(source)
+    columns = plain_records.ruled(source)
     if not {identity, *columns} <= set(database.sql("SELECT * FROM log LIMIT 0").columns):
         return Evidence(frozenset(), frozenset()), frozenset(found)
     known: dict[Place, tuple[Any, tuple[Any, ...]]] = {}
     for place, (value, arrival) in found.items():
         try:
-            event = plain.read(source, value or b"", arrival)
-        except plain.DoubtfulError:
+            event = plain_records.read(source, value or b"", arrival)
+        except plain_records.DoubtfulError:
             continue
-        known[place] = event[identity], tuple(map(held.hashable, (event[name] for name in columns)))
-    twins = held.accepted_twins(
+        known[place] = event[identity], tuple(map(log_places.hashable, (event[name] for name in columns)))
+    twins = log_places.accepted_twins(
         database, identity, columns, [one for one, _ in known.values() if one is not None]
     )
     duplicates, lost = set(), set()

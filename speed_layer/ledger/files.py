@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 from braid.define.source import Source
+from braid.log.database import Place
 from braid.log.table import Log
 from braid.runtime import documents
 from speed_layer.ingest.origin import folder_of
-from speed_layer.ledger.held import Place
-from speed_layer.ledger.plain import DoubtfulError
+from speed_layer.ledger.plain_records import DoubtfulError
 
 # What is noted beside a log whose folder may have been moved.
 RECORD = "_braid_folder.json"

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from braid.define.schema import quote
 from braid.define.view import View
-from braid.runtime.frames import timestamp
 from braid.states import EVENTS
+from braid.states.spark_calendar import timestamp
 from braid.tables.commits import TailCommit
 from braid.tables.delta_log import Transaction, newest_version, transaction
 from braid.tables.view_tables import LATE, bounds

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from braid import cut as rules
 from braid.merge.spark import base_states, beyond
-from braid.runtime.frames import timestamp
 from braid.runtime.logging import Logger
 from braid.states.spark import merge
+from braid.states.spark_calendar import timestamp
 from braid.tables.commits import BaseCommit, TailCommit, described
 from braid.tables.conditional import Seen, again_while_overtaken, commit
 from braid.tables.delta_log import Transaction, epoch_of_path, epoch_of_value, newest_version, transactions

@@ -7,17 +7,17 @@ from pyspark.sql import DataFrame
 
 from braid.cut import last_closed
 from braid.define.view import View
-from braid.deploy.store import Version
+from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
 from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.runtime.status import QueryStatus
-from braid.states.finality import watermark
+from braid.states.calendar import watermark
 from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.together import refuse_lost_base
+from braid.tables.tail_and_base import refuse_lost_base
 from braid.tables.view_tables import ViewTables
 from speed_layer import recovery
 from speed_layer.jobs.checkpoint import Checkpoint

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from braid.define.view import View
 from braid.deploy import store as deployment
-from braid.deploy.store import Version
+from braid.deploy import versions
+from braid.deploy.versions import Version
 from braid.errors import BraidError
 from braid.log import contents as logs
 from braid.log.table import Log
@@ -63,7 +64,7 @@ def replay(
             f"`braid ingest {view.source.name}` first."
         )
     with deployment.changing(settings, view.name) as draft:
-        draft.value = deployment.deployed(draft.value, view, clock(), from_day)
+        draft.value = versions.deployed(draft.value, view, clock(), from_day)
         version = draft.value.candidate or draft.value.active
     assert version is not None
     return read_history(spark, settings, version, watch, stop or threading.Event(), clock)
@@ -84,7 +85,7 @@ def read_history(
         _Rounds(job, watch, stop).run()
         if version.phase == "replaying":
             with deployment.changing(settings, name) as draft:
-                draft.value = deployment.replayed(draft.value, version.number, clock())
+                draft.value = versions.replayed(draft.value, version.number, clock())
     return deployment.load(settings, name).version(version.number)
 
 

@@ -17,15 +17,15 @@ from braid.log.contents import read_commits
 from braid.log.events import view_events
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
-from braid.runtime.frames import no_rows, timestamp
 from braid.runtime.logging import Logger
 from braid.states import EVENTS
-from braid.states.finality import late_before, watermark
+from braid.states.calendar import late_before, watermark
 from braid.states.spark import preparation
+from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction, transaction
-from braid.tables.spark_tables import refuse_second_tail, replay_cut
+from braid.tables.tail_and_base import refuse_second_tail, replay_cut
 from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
 from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter

@@ -81,7 +81,7 @@ def test_a_recompute_that_is_killed_leaves_each_day_old_or_new(
     assert died.returncode == -signal.SIGKILL, died.stdout.decode()
 
     # How many days are new, and how many of these are on record.
-    new, recorded = {POINTS[0]: (0, 0), POINTS[1]: (3, 0), POINTS[2]: (2, 2), POINTS[3]: (3, 3)}[point]
+    new, recorded = dict(zip(POINTS, ((0, 0), (3, 0), (2, 2), (3, 3), (0, 0)), strict=True))[point]
     expected = {day: 60 if number < new else 40 for number, day in enumerate(DAYS)}
     assert hits(served(spark, view, tables)) == expected
     states = [day.state for day in plan(settings, [view])[0].days]

@@ -17,7 +17,8 @@ import psycopg
 import pytest
 
 from braid import tumbling
-from braid.deploy.store import Deployment, changing, promoted, replayed, rolled_back
+from braid.deploy.store import changing
+from braid.deploy.versions import Deployment, promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
 from braid.runtime.status import SINKS, read_all
 from serving_layer.answer.json_values import plain

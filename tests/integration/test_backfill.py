@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from batch_layer import run as running
 from batch_layer import tasks
-from batch_layer.compare import compare
+from batch_layer.accuracy import accuracies, compare
 from batch_layer.days import read_days
 from batch_layer.gates import judge as judging
 from batch_layer.plan import Days, plan
@@ -33,6 +34,7 @@ from braid.log.table import Log
 from braid.merge import spark as merging
 from braid.merge.spark import served_states
 from braid.produce.weblog import Weblog, weblog
+from braid.recompute import truth
 from braid.runtime.settings import Settings
 from braid.tables.commits import BaseCommit, described
 from braid.tables.spark_tables import pinned
@@ -111,8 +113,9 @@ def outcomes(results: list[DayResult], view: View) -> dict[date, str]:
 
 @pytest.mark.soak
 def test_many_days_in_one_run_are_row_for_row_what_they_are_one_by_one_in_any_order(
-    spark: Any, settings: Settings, tmp_path: Path
+    spark: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Small days are compared and written by this process, and large ones by Spark: one by one, both take turns."""
     alone = replace_home(settings, tmp_path / "alone")
     portions = list(nasty(seed=7, days=6, events=1_500))
     for one in (settings, alone):
@@ -121,7 +124,11 @@ def test_many_days_in_one_run_are_row_for_row_what_they_are_one_by_one_in_any_or
     together = run(lambda: spark, settings, VIEWS, Asked(Days(FIRST, last)))
     days = [FIRST + timedelta(days=n) for n in range(7)]
     random.Random(3).shuffle(days)
-    singly = [result for day in days for result in run(lambda: spark, alone, VIEWS, Asked(Days(day, day)))]
+    singly = []
+    for number, day in enumerate(days):
+        monkeypatch.setattr(running, "MOST_HERE", running.MOST_HERE if number % 2 else 0)
+        singly += run(lambda: spark, alone, VIEWS, Asked(Days(day, day)))
+        monkeypatch.undo()
 
     def key(result: DayResult) -> tuple[str, date]:
         return result.view, result.day
@@ -160,6 +167,13 @@ def test_what_was_served_is_the_same_whether_the_driver_reads_it_or_spark(
             found.append(rows_of(view, served_states(spark, view, tables, cuts)))
         assert found[0] == found[1]
         assert {row[0] for row in found[0]} == set(days)
+        right = truth(spark, settings, view, days=cuts)
+        ours, sparks = (accuracies(spark, view, tables, made, cuts) for made in (right.toArrow(), right))
+        assert ours.keys() == sparks.keys() == set(days)
+        for day, one in ours.items():
+            assert one == replace(sparks[day], largest_error=pytest.approx(sparks[day].largest_error))
+        assert any(one.share < 1 for one in ours.values())
+        assert any(one.equal for one in ours.values())
         assert set(whole(spark, settings, view)[1]) >= set(days[:2])
 
 

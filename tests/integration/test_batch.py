@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from batch_layer.accuracy import compare
 from batch_layer.arrivals import closed_epoch
-from batch_layer.compare import compare
 from batch_layer.days import read_day
 from batch_layer.plan import Days, lambda_views, plan
 from batch_layer.release import release

@@ -1,16 +1,27 @@
 """A base is written only as it was read: Delta skips or refuses what was decided from an older version."""
 
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from braid.errors import BraidError
-from braid.tables.commits import BaseCommit
-from braid.tables.conditional import ATTEMPTS, WRITERS, Overtaken, again_while_overtaken, commit, see
+from braid.tables.commits import BaseCommit, described
+from braid.tables.conditional import (
+    ATTEMPTS,
+    WRITERS,
+    Overtaken,
+    again_while_overtaken,
+    can_commit_here,
+    commit,
+    commit_here,
+    see,
+)
 from braid.tables.delta_log import newest_version
 from tests.waiting import until
 
@@ -64,6 +75,64 @@ def test_a_commit_without_rows_of_ours_in_between_hides_no_writer(spark: Any, ta
     with pytest.raises(Overtaken):
         commit(spark, rows(spark, 3), newer, SAID)
     assert numbers(spark, table) == {2}
+
+
+def here(number: int, day: str = "2026-03-01") -> tuple[pa.Table, str]:
+    """The same rows in this process."""
+    held = pa.table(
+        {"day": pa.array([date.fromisoformat(day)], pa.date32()), "n": pa.array([number], pa.int64())}
+    )
+    return held, f"day = date'{day}'"
+
+
+def test_rows_of_this_process_are_committed_as_those_of_spark_are_and_neither_overtakes_the_other(
+    spark: Any, table: str
+) -> None:
+    seen = see(table)
+    assert commit_here(*here(2), see(table), SAID) == 1
+    assert numbers(spark, table) == {2}
+    (_, said), *_ = described(table, BaseCommit.from_json)
+    assert (said.through, said.by) == (SAID.through, SAID.by)
+    for late in (
+        lambda: commit_here(*here(3), seen, SAID),
+        lambda: commit(spark, rows(spark, 3), seen, SAID),
+    ):
+        with pytest.raises(Overtaken):
+            late()
+    seen = see(table)
+    assert commit(spark, rows(spark, 4, "2026-03-02"), see(table), SAID) == 2
+    with pytest.raises(Overtaken):
+        commit_here(*here(5, "2026-03-03"), seen, SAID)
+    assert commit_here(*here(6), see(table), SAID) == 3
+    assert numbers(spark, table) == {4, 6}
+    assert see(table).writes == 3
+
+
+def test_of_many_in_this_process_that_read_the_same_version_one_commits(spark: Any, table: str) -> None:
+    seen = [see(table) for _ in range(8)]
+
+    def attempt(one: Any) -> int | None:
+        try:
+            return commit_here(*here(7), one, SAID)
+        except Overtaken:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(attempt, seen))
+    assert sorted(filter(None, made)) == [1]
+    assert numbers(spark, table) == {7}
+
+
+def test_a_place_with_an_odd_name_is_written_here_or_known_to_be_one_for_spark(
+    spark: Any, table: str, home: Path
+) -> None:
+    for name in ("with a space", "h\u00e4user #1", "a,b;c=d&e'f", "[old]", "a|b^c"):
+        place = home / name / "base"
+        shutil.copytree(table, place)
+        if can_commit_here(str(place)):
+            commit_here(*here(9), see(str(place)), SAID)
+            assert [row["n"] for row in see(str(place)).table.to_pyarrow_table().to_pylist()] == [9]
+    assert not can_commit_here("s3a://bucket/base")
 
 
 def test_a_commit_that_is_made_during_another_refuses_it(spark: Any, table: str) -> None:

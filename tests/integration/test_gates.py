@@ -16,7 +16,7 @@ import pytest
 from batch_layer.days import DayRecord, Gate, read_gates, write_days, write_gates
 from batch_layer.gates import data_docs
 from batch_layer.gates.judge import audit_inputs, audit_outputs
-from batch_layer.gates.profile import input_profiles, no_events, no_states, output_profiles
+from batch_layer.gates.profile import OutputProfile, input_profiles, no_events, no_states, output_profiles
 from batch_layer.gates.values import Check, InputDay, OutputDay, Verdict
 from braid import (
     AddsUp,
@@ -101,13 +101,20 @@ def input_verdict(events: Any, day: InputDay) -> Verdict:
     return audit_inputs([(day, profile)]).verdicts[day.day]
 
 
+def profile_of(view: View, states: Any, day: date) -> OutputProfile:
+    """The same of states in Spark and in this process."""
+    found, here = (output_profiles(view, one) for one in (states, states.toArrow()))
+    assert here == found
+    return found.get(day, no_states(view))
+
+
 def output_verdict(states: Any, day: OutputDay) -> Verdict:
-    profile = output_profiles(day.view, states).get(day.day, no_states(day.view))
+    profile = profile_of(day.view, states, day.day)
     return audit_outputs([(day, profile)]).verdicts[day.day]
 
 
 def totals(states: Any) -> dict[str, float]:
-    return dict(output_profiles(traffic, states).get(DAY, no_states(traffic)).totals)
+    return dict(profile_of(traffic, states, DAY).totals)
 
 
 def failures(verdict: Verdict) -> dict[str, Any]:

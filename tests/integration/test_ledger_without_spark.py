@@ -14,7 +14,7 @@ from braid.infra.broker import Broker
 from braid.log.table import Log
 from speed_layer.ingest.parse import parse
 from speed_layer.ingest.records import file_number
-from speed_layer.ledger import evidence, plain
+from speed_layer.ledger import evidence, plain_records
 from speed_layer.ledger.balance import take_stock
 from speed_layer.ledger.files import xxhash64
 from tests.ingesting import event, run
@@ -93,8 +93,8 @@ def test_what_is_read_plainly_is_accepted_by_spark_with_the_same_values(
 ) -> None:
     certain: dict[int, dict[str, Any]] = {}
     for number, value in enumerate(records):
-        with contextlib.suppress(plain.DoubtfulError):
-            certain[number] = plain.read(source, value, NOW)
+        with contextlib.suppress(plain_records.DoubtfulError):
+            certain[number] = plain_records.read(source, value, NOW)
     assert len(certain) >= at_least
     rows = read_by_spark(spark, source, {number: records[number] for number in certain})
     for number, expected in certain.items():

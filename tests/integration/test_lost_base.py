@@ -12,9 +12,9 @@ from batch_layer.plan import plan
 from batch_layer.run import Asked
 from batch_layer.run import run as batch
 from braid import View
-from braid.compare import complete_upto
 from braid.errors import BraidError
 from braid.log.table import Log
+from braid.parity import complete_upto
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
 from serving_layer.answer.reader import active_version, read
@@ -80,7 +80,7 @@ def assert_refused(spark: Any, settings: Settings, view: View) -> None:
         assert all("`braid kappa replay traffic`" in day.reason for day in days)
         with pytest.raises(BraidError, match=LOST):
             batch(lambda: spark, settings, [view], Asked(force=True))
-    assert complete_upto(spark, settings, version) is None
+    assert complete_upto(settings, version) is None
     assert newest_version(tables.base) == before
 
 

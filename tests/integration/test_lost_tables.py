@@ -240,7 +240,7 @@ def test_a_killed_stream_is_kept_by_maintenance_and_refused_without_it(
     with pytest.raises(BraidError, match=r"`braid kappa replay traffic`"):
         run_once(spark, at_home, traffic)
     with pytest.raises(BraidError, match=r"counted? .*twice.*`braid kappa replay traffic`|count them twice"):
-        plan_view(spark, traffic, tables)
+        plan_view(traffic, tables)
 
 
 def ingested(spark: Any, log: Log, broker: Broker, names: list[str]) -> None:

@@ -71,7 +71,7 @@ def test_a_session_for_s3_says_how_to_get_what_it_needs(monkeypatch: pytest.Monk
     from braid.runtime import installation
 
     monkeypatch.setattr(installation, "optional_dir", lambda name: Path("/nowhere"))
-    with pytest.raises(BraidError, match=r"no s3 jars in .*: run `make s3` to fetch them"):
+    with pytest.raises(BraidError, match=r"no s3 jars in .*: run `braid setup s3` to fetch them"):
         session_config(Settings(home="s3a://bucket/home"), 2)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from braid.deploy.pauses import Pauses, read_pauses
+from braid.deploy.store import Pauses, read_pauses
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus, read_all

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from braid import all_time, session, sliding, tumbling
 from braid.define.windows import Window
-from braid.deploy.store import Version, changing, deployed
+from braid.deploy.store import changing
+from braid.deploy.versions import Version, deployed
 from braid.runtime.settings import Settings
 from braid.states import spark as states
 from braid.tables.commits import Position, TailCommit

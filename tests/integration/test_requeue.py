@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from braid.infra.broker import Broker
-from braid.log.rejected import describe
+from braid.log.database import describe_rejected
 from braid.log.table import Log
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
@@ -70,7 +70,7 @@ def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
     topic = str(log.source.kafka_topic)
     send(broker.bootstrap, topic, [event("a", status=650), event("b", status=650), event("c"), b"bad"])
     run(spark, log)
-    assert {r["reason"]: r["records"] for r in describe(log)} == {
+    assert {r["reason"]: r["records"] for r in describe_rejected(log)} == {
         "broken rule: status is an HTTP code": 2,
         "unparsable: not one JSON object": 1,
     }
@@ -83,7 +83,7 @@ def test_a_requeued_record_is_accepted_once_after_the_rule_is_mended(
     books = take_stock(mended)
     assert books.balanced
     assert books.requeued == {"sent": 2, "accepted": 2, "rejected": 0}
-    assert [r["reason"] for r in describe(mended)] == ["unparsable: not one JSON object"]
+    assert [r["reason"] for r in describe_rejected(mended)] == ["unparsable: not one JSON object"]
 
 
 def test_a_record_that_fails_again_can_be_requeued_again(spark: Any, log: Log, broker: Broker) -> None:

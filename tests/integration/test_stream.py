@@ -15,6 +15,7 @@ from braid import (
     count,
 )
 from braid.deploy import store as deployment
+from braid.deploy import versions
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.merge.spark import served_states
@@ -319,7 +320,7 @@ def test_a_view_that_fails_does_not_stop_the_others_and_a_new_one_joins_them(
         feed.commit(some(20, 1), 1)
         until(lambda: in_step(spark, settings, traffic))
         with deployment.changing(settings, visits.name) as draft:
-            draft.value = deployment.deployed(draft.value, visits, NOON)
+            draft.value = versions.deployed(draft.value, visits, NOON)
         until(lambda: state(settings, "stream visits v1") == "running" and in_step(spark, settings, visits))
         until(lambda: state(settings, "stream broken v1") == "retrying")
         assert any("no good" in str(query.error) for one in read_all(settings) for query in one.queries)

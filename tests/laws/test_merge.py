@@ -11,12 +11,8 @@ import pytest
 import braid
 from braid import all_time, count, quantile, session, sliding, tumbling
 from braid.define.windows import Window
-from braid.deploy.store import (
-    changing,
-    promoted,
-    replayed,
-    rolled_back,
-)
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
 from braid.states import arrow
 from serving_layer.answer.answers import ask

@@ -8,7 +8,7 @@ from typing import Any
 from braid import cut as rules
 from braid import writing
 from braid.tables.commits import Commit, Position
-from braid.tables.together import belongs
+from braid.tables.tail_and_base import belongs
 from braid.writing import Batch
 from tests.simulation import ingest
 from tests.simulation.store import Conflict, Done, Failed, Saving, Table

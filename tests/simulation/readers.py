@@ -4,7 +4,7 @@ from typing import Any
 
 from braid import cut as rules
 from braid import writing
-from braid.tables.together import belongs
+from braid.tables.tail_and_base import belongs
 from tests.simulation.world import Mark, Steps, World, throughs
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from braid.tables.commits import Commit, TailCommit
-from braid.tables.together import belongs
+from braid.tables.tail_and_base import belongs
 from tests.simulation.store import Failed, File, Saving, Table
 
 LENGTH = 1

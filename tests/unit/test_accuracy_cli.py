@@ -11,7 +11,7 @@ import pytest
 from braid.cli.output import console
 from braid.cli.serving.compare_tables import print_report
 from braid.tables.commits import Position, TailCommit
-from serving_layer.accuracy.explain.comparable_days import ComparedDay, ComparedDays
+from serving_layer.accuracy.explain.compared_rows import ComparedDay, ComparedDays
 from serving_layer.accuracy.explain.variants import stretches
 from serving_layer.accuracy.report.history import keep
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent

@@ -13,11 +13,12 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from braid import Source, View, all_time, count, session, sliding, tumbling
+from braid.define.durations import length, percent, rounded_up
 from braid.define.windows import Fixed, Session, Window
 from braid.states.calendar import local_day, windows_of
 from braid.tables.commits import Commit, Position, TailCommit
 from braid.tables.delta_rs import pin
-from serving_layer.accuracy.lateness.curves import AFTER, completeness, lateness
+from serving_layer.accuracy.lateness.curves import AFTER, completeness, lateness, what_if
 from serving_layer.accuracy.lateness.event_times import (
     Brought,
     Span,
@@ -26,8 +27,6 @@ from serving_layer.accuracy.lateness.event_times import (
     narrow_columns,
 )
 from serving_layer.accuracy.lateness.reading import served_when
-from serving_layer.accuracy.lateness.what_if import what_if
-from serving_layer.accuracy.report.words import length, percent, rounded_up
 
 SOURCE = Source(
     name="requests", kafka_topic="requests", schema="id string, time timestamp, host string, revised timestamp",

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 
 from braid import Alert, all_time, message, session, tumbling, webhook
 from braid.define.windows import Window
-from braid.deploy.store import changing, promoted, replayed
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed
 from braid.errors import DefinitionError
 from braid.runtime.settings import Settings
 from serving_layer.alerts import journal

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_layer.arrivals import Arrival, Arrivals
-from braid.runtime.frames import on_days
+from braid.states.spark_calendar import on_days
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)

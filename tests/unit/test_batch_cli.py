@@ -46,7 +46,7 @@ def test_a_scheduler_is_told_to_ask_again(braid: Braid, home: Path) -> None:
 
 
 def test_a_pinned_cut_is_one_line_whatever_the_log_says(braid: Braid, home: Path) -> None:
-    from batch_layer.cuts import pinned
+    from batch_layer.arrivals import pinned
     from braid.runtime.settings import load_settings
 
     pinned(load_settings(), "nightly", CUT)

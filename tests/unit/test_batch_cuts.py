@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from batch_layer import cuts
-from batch_layer.cuts import cut_after, end_of, pinned
+from batch_layer import arrivals as cuts
+from batch_layer.arrivals import cut_after, end_of, pinned
 from braid import Source
 from braid.errors import NotYet
 from braid.log.table import Log

@@ -16,14 +16,12 @@ import pytest
 from braid import Source, View, count, quantile, sum_, tumbling
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.deploy import store
-from braid.deploy.store import (
+from braid.deploy.store import changing, deployments, load
+from braid.deploy.versions import (
     Deployment,
     HistoryEntry,
     Phase,
-    changing,
     deployed,
-    deployments,
-    load,
     presented,
     promoted,
     removed,
@@ -314,7 +312,8 @@ WRITER = """
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from braid.deploy.store import HistoryEntry, changing
+from braid.deploy.store import changing
+from braid.deploy.versions import HistoryEntry
 from braid.runtime.settings import Settings
 
 settings = Settings(home=sys.argv[1])
@@ -359,7 +358,7 @@ def test_a_writer_waits_for_another(settings: Settings) -> None:
     thread = threading.Thread(target=add_changes, args=(settings, 1))
     with changing(settings, "traffic") as draft:
         thread.start()
-        until(lambda: "locked(" in _line_of(thread))
+        until(lambda: "alone(" in _line_of(thread))
         draft.value = two
     thread.join()
     assert load(settings, "traffic").history == (*two.history, HistoryEntry(NOW, "counted", 1))

@@ -17,11 +17,9 @@ SIDE_BY_SIDE = 14
 LINES = 250
 # What is longer, and why it is not two modules.
 LONGER = {
-    "bench/scale.py": "a benchmark is one program, read from its top to its end",
     "bench/serving.py": "a benchmark is one program, read from its top to its end",
     "braid/define/view.py": "a view is checked whole: each rule needs the names that the others know",
     "braid/runtime/settings.py": "all settings are one list",
-    "infra/jars.py": "runs by itself, before anything of Braid is installed",
 }
 HEAVY = ("duckdb", "pandas", "pyarrow", "pyspark")
 

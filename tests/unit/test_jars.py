@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from braid.infra import jars
+from braid.errors import BraidError
+from braid.infra import checksums, jars, own_classes
 from braid.infra.doctor import check_jars, check_writable
 from braid.infra.preflight import check_compiler
 from braid.runtime.installation import jars_dir
@@ -26,9 +27,9 @@ def java(folder: Path, code: int, says: str = "") -> dict[str, str]:
 def fetched(tmp_path: Path) -> Path:
     """A folder of jars without Braid's own."""
     folder = tmp_path / "jars"
-    (folder / "spark").mkdir(parents=True)
-    for jar in (jars_dir() / "spark").glob("delta-storage-*.jar"):
-        shutil.copy(jar, folder / "spark")
+    shutil.copytree(jars_dir(), folder, copy_function=os.link)
+    (folder / "spark" / "braid.jar").unlink()
+    (folder / "fetched").unlink()
     (folder / "fetched").write_text(jars.stamp())
     return folder
 
@@ -40,17 +41,18 @@ def test_braids_own_classes_are_compiled_anew_when_they_are_missing_damaged_or_o
     assert "is missing" in check_jars(fetched).detail
     own.write_bytes(b"cut off")
     assert not check_jars(fetched).ok
-    jars.compile_classes(fetched)
+    own_classes.compile_classes(fetched)
     assert check_jars(fetched).ok
-    assert {file.name for file in (fetched / "spark").iterdir()} == {own.name, "delta-storage-4.0.0.jar"}
-    changed = shutil.copytree(jars.JAVA_SOURCES, tmp_path / "java")
+    present = {file.name for file in (fetched / "spark").iterdir()}
+    assert present == {own.name, *checksums.pinned()["spark"]}
+    changed = shutil.copytree(own_classes.JAVA_SOURCES, tmp_path / "java")
     with (changed / "braid" / "LocalFiles.java").open("a") as source:
         source.write("// another thought\n")
-    monkeypatch.setattr(jars, "JAVA_SOURCES", changed)
+    monkeypatch.setattr(own_classes, "JAVA_SOURCES", changed)
     stale = check_jars(fetched)
     assert not stale.ok
     assert "older than its source" in stale.detail
-    assert "-m braid.infra.jars" in stale.fix
+    assert "`braid setup`" in stale.fix
 
 
 def test_a_java_without_a_compiler_is_told_apart_and_leaves_no_jar(
@@ -61,8 +63,8 @@ def test_a_java_without_a_compiler_is_told_apart_and_leaves_no_jar(
     assert not check.ok
     assert "JDK 17" in check.fix
     monkeypatch.setenv("JAVA_HOME", environment["JAVA_HOME"])
-    with pytest.raises(SystemExit, match="needs a JDK, not only a runtime") as refused:
-        jars.compile_classes(fetched)
+    with pytest.raises(BraidError, match="needs a JDK, not only a runtime") as refused:
+        own_classes.compile_classes(fetched)
     assert "Module jdk.compiler not found" in str(refused.value)
     assert not (fetched / "spark" / "braid.jar").exists()
 
@@ -70,6 +72,42 @@ def test_a_java_without_a_compiler_is_told_apart_and_leaves_no_jar(
 def test_packages_that_are_not_those_of_this_version_are_said_before_braids_own(fetched: Path) -> None:
     (fetched / "fetched").write_text("an older set")
     assert "fetches what is missing" in check_jars(fetched).fix
+
+
+def test_every_set_that_can_be_fetched_is_pinned() -> None:
+    assert checksums.pinned().keys() == jars.PACKAGES.keys() | jars.OPTIONAL.keys()
+    assert all(len(one) == 64 for files in checksums.pinned().values() for one in files.values())
+
+
+def test_a_jar_with_other_bytes_than_the_pinned_ones_is_never_used(
+    fetched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def altered(say: object, folder: Path, sets: jars.Sets) -> None:
+        (jar,) = (folder / "spark").glob("delta-storage-*.jar")
+        jar.unlink()
+        jar.write_bytes(b"another one's")
+
+    (fetched / "fetched").unlink()
+    monkeypatch.setattr(jars, "retrieve", altered)
+    with pytest.raises(
+        BraidError, match=r"delta-storage-4\.0\.0\.jar has the checksum .* is pinned"
+    ) as refused:
+        jars.fetch(print, fetched)
+    assert "Ivy's cache" in str(refused.value)
+    assert not jars.are_fetched(fetched)
+    assert list((fetched / "spark").glob("*.jar")) == []
+
+
+def test_the_doctor_finds_a_jar_that_was_damaged_later_and_one_that_nobody_fetched(fetched: Path) -> None:
+    (jar,) = (fetched / "kafka").glob("kafka_2.13-*.jar")
+    content = jar.read_bytes()
+    jar.unlink()
+    jar.write_bytes(content[:-1])
+    (fetched / "spark" / "stranger.jar").touch()
+    found = check_jars(fetched)
+    assert not found.ok
+    assert "stranger.jar is not one of the pinned jars" in found.detail
+    assert f"{jar.name} has the checksum" in found.detail
 
 
 def test_the_doctor_refuses_a_disk_without_hard_links(

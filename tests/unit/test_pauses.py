@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from braid.deploy.pauses import Pauses, read_pauses, set_pause
+from braid.deploy.store import Pauses, read_pauses, set_pause
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.runtime.status import ProcessStatus, QueryStatus, problems

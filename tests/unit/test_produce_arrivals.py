@@ -12,9 +12,8 @@ from braid.examples import demo
 from braid.produce.record import DUPLICATE, LATE
 from braid.produce.truth import arrivals, truth
 from braid.produce.weblog import ZONE, Weblog, weblog
-from serving_layer.accuracy.lateness.curves import completeness
+from serving_layer.accuracy.lateness.curves import completeness, what_if
 from serving_layer.accuracy.lateness.event_times import Span, event_times
-from serving_layer.accuracy.lateness.what_if import what_if
 
 MESS: dict[str, Any] = {
     "events": 2000,

@@ -15,7 +15,7 @@ from deltalake import CommitProperties, write_deltalake
 from batch_layer.arrivals import Arrivals
 from braid.define.loading import load_definitions
 from braid.log.database import describe
-from braid.log.rejected import describe as rejected
+from braid.log.database import describe_rejected as rejected
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import Commit

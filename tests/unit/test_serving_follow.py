@@ -15,18 +15,15 @@ import pytest
 
 from braid import all_time, session, sliding, tumbling
 from braid.define.windows import Window
-from braid.deploy.store import (
-    changing,
-    promoted,
-    replayed,
-    rolled_back,
-)
+from braid.deploy.store import changing
+from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.states import arrow
 from serving_layer.answer.numbers import numbers as presented
 from serving_layer.answer.reader import active_version, read
-from serving_layer.memory import follower, pieces
+from serving_layer.memory import follower
+from serving_layer.memory import tail_pieces as pieces
 from serving_layer.memory.blocks import BlockCache
 from serving_layer.memory.changes import Row, Rows, WholeTable, by_name, final, updates
 from serving_layer.memory.follower import Follower

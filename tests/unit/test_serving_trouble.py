@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from braid import tumbling
-from braid.deploy.store import changing, removed
+from braid.deploy.store import changing
+from braid.deploy.versions import removed
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from serving_layer.memory import all_views, follower

@@ -26,6 +26,7 @@ from braid.cli.options import (
 )
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.errors import CheckFailed
+from braid.runtime.installation import require
 from braid.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def run(
 
     Example: `braid batch run --from 2026-03-01 --to 2026-03-07`
     """
+    require("pyspark", "great_expectations")
     from batch_layer.run import run as compute
     from batch_layer.tasks import Asked
 
@@ -170,7 +172,7 @@ def compare(
 
     Exit code 1, with examples, when they differ.
     """
-    from batch_layer.compare import compare as judge
+    from batch_layer.accuracy import compare as judge
 
     settings = current_settings()
     found = judge(

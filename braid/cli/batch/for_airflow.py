@@ -82,7 +82,7 @@ def _common_cut(
     settings: Settings, views: Sequence[View], run: str | None, day: str | None = None
 ) -> datetime:
     """The cut that a run was given first, or the last one that is closed in all logs of the views."""
-    from batch_layer.cuts import closed_in_all, cut_after, pinned
+    from batch_layer.arrivals import closed_in_all, cut_after, pinned
 
     sources = list({view.source.name: view.source for view in views}.values())
     known = pinned(settings, run, None) if run is not None else None

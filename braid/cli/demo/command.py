@@ -8,6 +8,7 @@ import typer
 
 from braid.cli.output import Json
 from braid.errors import BraidError
+from braid.runtime.installation import jars, require
 
 EVENTS = 20_000
 
@@ -29,6 +30,8 @@ def demo(
     With a NAME it plays that example instead, in a minute or two: its events through batch, stream and Kappa, each
     number compared with a naive truth. Example: `braid demo words`
     """
+    require("pyspark", "great_expectations", *(() if name else ("airflow", "fastapi")))
+    jars("spark")
     from braid.cli.demo.gallery import play_example
     from braid.cli.demo.story import play_story
 

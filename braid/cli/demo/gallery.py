@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from braid.cli.demo.own_platform import free_port, step
+from braid.cli.demo.own_platform import step
 from braid.cli.output import console, failed, mark, print_json, say
 from braid.examples.stage import play_of
 from braid.examples.stage.checks import Played, Shown, TruthCheck, text
 from braid.examples.stage.stage import Stage
 from braid.infra import brokers
+from braid.infra.services.service import free_port
 from braid.runtime import logging as logs
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.spark import spark_session

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from rich.status import Status
 
 from braid.cli.output import errors
 from braid.errors import CheckFailed
-from braid.infra.services.service import open_local
+from braid.infra.services.service import free_port, open_local
 
 BRAID = str(Path(sys.executable).with_name("braid"))
 
@@ -199,9 +198,3 @@ def step(what: str) -> Iterator[None]:
         finally:
             _steps.pop()
     errors.print(f"  {what}: {time.monotonic() - started:.1f} s", highlight=False)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

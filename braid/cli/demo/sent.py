@@ -1,4 +1,4 @@
-"""What the demo's generator says that it sent, and the checks of what was made of it."""
+"""What the demo checks its numbers with: the record that its generator keeps of all that it sent."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -14,6 +14,7 @@ from braid.infra import cluster as spark_cluster
 from braid.infra.airflow import service as local_service
 from braid.infra.airflow.files import DAGS, USER, local_airflow
 from braid.infra.cluster_files import local_cluster
+from braid.runtime.installation import require
 from braid.runtime.settings import MEMORY, current_settings
 
 cluster = typer.Typer(
@@ -151,6 +152,7 @@ def up_airflow(
 
     Example: `braid airflow up --port 8081`
     """
+    require("airflow")
     settings = current_settings()
     settings.make_home()
     here = local_airflow(settings)

@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from braid.cli.platform.watch import watching
 from braid.define.codec import braid_version
 from braid.define.loading import Definitions, load_definitions
 from braid.errors import BraidError
+from braid.runtime.installation import jars, require
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
 from braid.runtime.status import (
@@ -71,10 +73,17 @@ def doctor(json: Json = False) -> None:
         raise typer.Exit(2)
 
 
+def _installed(package: str) -> str:
+    try:
+        return installed_version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def version(json: Json = False) -> None:
     """Print the versions of Braid and of what it runs on."""
     versions = {"braid": braid_version(), "python": platform.python_version()}
-    versions |= {name: installed_version(name) for name in PACKAGES}
+    versions |= {name: _installed(name) for name in PACKAGES}
     if json:
         print_json(versions)
     else:
@@ -93,6 +102,8 @@ def up() -> None:
     from braid.infra.services.supervisor import supervise
 
     settings = current_settings()
+    require("pyspark", "fastapi")
+    jars("spark")
     children = _children(settings, load_definitions(settings.definitions))
     _refuse_a_second_one(settings)
     settings.make_home()

@@ -9,12 +9,12 @@ import typer
 from braid.cli.options import Cut, Day, First, Last, asked_days, lambda_views, moment, require_writable, short
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.cli.serving.compare_derived import compare_derived, derived_source
+from braid.define.durations import percent
 from braid.define.loading import load_definitions
 from braid.define.view import View
 from braid.deploy import store as deployment
 from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
-from serving_layer.accuracy.report.words import percent
 
 if TYPE_CHECKING:
     from batch_layer.plan import Days
@@ -145,7 +145,7 @@ def _compare_versions(settings: Settings, name: str, against: str, number: int |
         other = deployed.version(int(against))
     if version.number == other.number:
         raise BraidError(f"v{version.number} of view {name!r} is both sides: name another with --version.")
-    from braid.compare import with_version
+    from braid.parity import with_version
     from braid.runtime.spark import spark_session
 
     found = with_version(spark_session(settings, "braid compare"), settings, version, other)

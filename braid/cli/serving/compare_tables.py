@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from braid.cli.options import short
 from braid.cli.output import console, mark, print_table
-from serving_layer.accuracy.report.words import brief, length, percent
+from braid.define.durations import brief, length, percent
 
 if TYPE_CHECKING:
     from braid.parity import Parity

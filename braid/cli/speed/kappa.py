@@ -12,7 +12,7 @@ from braid.cli.serving.compare_tables import print_parities
 from braid.cli.speed.plan import progress_bar
 from braid.define.loading import load_definitions
 from braid.deploy import store as deployment
-from braid.deploy.store import Deployment
+from braid.deploy.versions import Deployment, Version
 from braid.errors import BraidError, CheckFailed
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
@@ -200,7 +200,7 @@ def _document(deployed: Deployment) -> dict[str, Any]:
     }
 
 
-def _version(version: deployment.Version) -> dict[str, Any]:
+def _version(version: Version) -> dict[str, Any]:
     return {
         "version": version.number, "phase": version.phase, "mode": version.view.mode, "created": version.created,
         "from_day": version.from_day, "fingerprint": version.fingerprint,

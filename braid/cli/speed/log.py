@@ -112,9 +112,9 @@ def show(
     examples: Annotated[int, typer.Option(min=0, max=100, help="How many records of each reason.")] = 3,
 ) -> None:
     """Count the rejected records by reason, with examples."""
-    from braid.log.rejected import describe
+    from braid.log.database import describe_rejected
 
-    reasons = describe(log_of(name), examples=examples)
+    reasons = describe_rejected(log_of(name), examples=examples)
     if json:
         print_json(reasons)
         return
@@ -196,7 +196,7 @@ def _recover_view(name: str, number: int | None, yes: bool) -> "Recovery":
     if version is None:
         raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
     spark = spark_session(settings)
-    planned = recovery.plan_view(spark, version.view, ViewTables(settings, name, version.number))
+    planned = recovery.plan_view(version.view, ViewTables(settings, name, version.number))
     if yes:
         recovery.recover(spark, settings, f"stream-{name}-v{version.number}", planned)
     return planned

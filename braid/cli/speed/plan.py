@@ -13,9 +13,8 @@ from braid.cli.options import ViewNames
 from braid.cli.output import Json, console, errors, failed, print_json, print_table
 from braid.define.loading import load_definitions
 from braid.define.source import Source
-from braid.define.view import View
 from braid.deploy import plan as planning
-from braid.deploy.plan import Cost, CostOf, PlannedChange, Step
+from braid.deploy.plan import Cost, CostOf, PlannedChange
 from braid.deploy.store import deployments
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
@@ -59,7 +58,7 @@ def apply(
 ) -> None:
     """Do what `braid plan` shows: start, replay, compare and promote. Reads answer from the old version meanwhile."""
     from braid.runtime.spark import spark_session
-    from speed_layer.apply import Applier
+    from speed_layer.promotion import Applier
 
     settings = current_settings()
 
@@ -125,10 +124,7 @@ def log_cost(settings: Settings) -> CostOf:
         arrivals = Arrivals.of(Log(source, settings))
         return Cost(sum(row.accepted for row in arrivals.rows), len(arrivals.days))
 
-    def cost(view: View, step: Step) -> Cost:
-        return of_source(view.source)
-
-    return cost
+    return lambda view: of_source(view.source)
 
 
 def as_dict(change: PlannedChange) -> dict[str, Any]:

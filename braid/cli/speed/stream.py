@@ -14,7 +14,7 @@ from braid.cli.output import Json, console, print_json, print_values
 from braid.define.derived.base import with_inputs
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
-from braid.deploy.pauses import Pausable, set_pause
+from braid.deploy.store import Pausable, set_pause
 from braid.errors import BraidError
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.signals import stop_on_signals
@@ -148,7 +148,7 @@ def maintain(
     tables = [log.table for log in logs if exists(spark, log)]
     for log in logs:
         keep_word(settings, f"ingest-{log.source.name}", log.table, newest_commit)
-    done = [(compact if is_young(spark, table) else run)(spark, table) for table in tables]
+    done = [(compact if is_young(table) else run)(spark, table) for table in tables]
     wanted = {source.name for source in sources}
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
@@ -156,7 +156,7 @@ def maintain(
                 of_view = ViewTables(settings, name, version.number)
                 job = f"stream-{name}-v{version.number}"
                 keep_word(settings, job, of_view.tail, newest_tail_commit)
-                old = [table for table in (of_view.tail, of_view.base) if not is_young(spark, table)]
+                old = [table for table in (of_view.tail, of_view.base) if not is_young(table)]
                 done += filter(None, (vacuum(spark, table) for table in old))
     remember(settings, sources)
     if json:

@@ -17,15 +17,20 @@ from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.parity import EVENTS_SHOWN, VERDICT, VERDICTS, why_not_comparable
 from braid.runtime.settings import Settings
-from serving_layer.accuracy.explain.comparable_days import ComparedDays, days_to_compare, pinned_table
-from serving_layer.accuracy.explain.copies import copies, counted_copies, rows_of
+from braid.tables.delta_rs import pin_at
+from serving_layer.accuracy.explain.compared_rows import (
+    ComparedDays,
+    copies,
+    counted_copies,
+    days_to_compare,
+    rows_of,
+)
 from serving_layer.accuracy.explain.counterexample import smallest
-from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column, exact_values, judge
+from serving_layer.accuracy.explain.judge import CAUSES, Judged, error_column, exact_values, judge, shown_name
 from serving_layer.accuracy.explain.variants import Computing, served, streamed_alone
-from serving_layer.accuracy.lateness.curves import completeness, lateness
+from serving_layer.accuracy.lateness.curves import Losses, completeness, lateness, what_if
 from serving_layer.accuracy.lateness.event_times import event_times
 from serving_layer.accuracy.lateness.reading import log_counts, narrow_rows, pinned_log, served_when
-from serving_layer.accuracy.lateness.what_if import Losses, what_if
 from serving_layer.accuracy.report.values import (
     COPIES,
     UNEXPLAINED,
@@ -38,7 +43,6 @@ from serving_layer.accuracy.report.values import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99)
-EVENTS_NAME = "events"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def compare(
     alone = known.stream_alone()
     if alone is not None:
         comparisons.append(_compared(spark, settings, today, alone, "stream alone"))
-    brought = served_when(pinned_log(log), pinned_table(known.tables.tail))
+    brought = served_when(pinned_log(log), pin_at(known.tables.tail))
     with (
         narrow_rows(spark, known, log, arrival) as rows,
         event_times(version.view, rows, known.span, settings.epoch, arrival, brought) as timed,
@@ -167,7 +171,7 @@ def totals(judged: Judged) -> tuple[dict[str, Any], dict[date, dict[str, Any]]]:
 
 
 def errors_of(judged: Judged, view: View, counted: Mapping[str, Any]) -> tuple[Errors, ...]:
-    return tuple(_errors(judged, view, counted, name) for name in judged.values)
+    return tuple(_errors(view, counted, name) for name in judged.values)
 
 
 def days_of(
@@ -180,7 +184,7 @@ def days_of(
     found = []
     for day, cut in sorted(cuts.items()):
         counted = by_day.get(day, {})
-        largest = {_shown(name): counted.get(f"max_relative_{name}") or 0.0 for name in judged.numbers}
+        largest = {shown_name(name): counted.get(f"max_relative_{name}") or 0.0 for name in judged.numbers}
         exceeded = tuple(name for name, most in allowed.items() if largest.get(name, 0.0) > most)
         groups = sum(counted.get(verdict, 0) for verdict in VERDICTS)
         found.append(DayErrors(day, cut, groups, counted.get("equal", 0), largest, exceeded))
@@ -228,19 +232,15 @@ def _counted(judged: Judged) -> list[Column]:
     return columns
 
 
-def _errors(judged: Judged, view: View, counted: Mapping[str, Any], name: str) -> Errors:
+def _errors(view: View, counted: Mapping[str, Any], name: str) -> Errors:
     groups = sum(counted[verdict] for verdict in VERDICTS)
     one_sided = counted["missing"] + counted["extra"]
     right = counted[f"right_{name}"]
     quantiles = counted.get(f"quantiles_{name}") or (None,) * len(QUANTILES)
     bound = view.measures[name].bound() if name in view.measures else "exact"
     return Errors(
-        _shown(name), bound, groups, right, groups - right - one_sided, counted["missing"], counted["extra"],
+        shown_name(name), bound, groups, right, groups - right - one_sided, counted["missing"], counted["extra"],
         counted.get(f"max_absolute_{name}"), counted.get(f"mean_absolute_{name}"),
         counted.get(f"max_relative_{name}"), counted.get(f"mean_relative_{name}"), counted.get(f"smape_{name}"),
         *quantiles,
     )  # fmt: skip
-
-
-def _shown(name: str) -> str:
-    return EVENTS_NAME if name == EVENTS_SHOWN else name

@@ -1,7 +1,7 @@
 """The smallest group that nothing explains, with its events: what to look at first when a number is wrong."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -14,13 +14,13 @@ from braid.define.view import View
 from braid.define.windows import Session
 from braid.log.events import TableOf
 from braid.parity import EVENTS_SHOWN, group_columns
-from braid.runtime.frames import timestamp
 from braid.states import EVENTS
+from braid.states.calendar import instant_of
+from braid.states.spark_calendar import timestamp
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays
-from serving_layer.accuracy.explain.copies import in_groups, placed_events
-from serving_layer.accuracy.explain.judge import CAUSES, Judged
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, in_groups, placed_events
+from serving_layer.accuracy.explain.judge import CAUSES, Judged, shown_name
 from serving_layer.accuracy.report.values import UNEXPLAINED, Counterexample, LogEvent
 
 MOST_EVENTS = 50
@@ -44,10 +44,10 @@ def smallest(
         LogEvent(
             row.partition,
             row.offset,
-            _utc(row.epoch),
-            _utc(row.arrival),
-            _utc(row.time),
-            _utc(row.epoch) in suspects,
+            instant_of(row.epoch),
+            instant_of(row.arrival),
+            instant_of(row.time),
+            instant_of(row.epoch) in suspects,
         )
         for row in events
     )
@@ -92,11 +92,11 @@ def _suspect_epochs(spark: SparkSession, known: ComparedDays, group: Row, events
     counted = tail.groupBy(F.unix_micros("epoch").alias("epoch")).agg(
         F.sum(EVENTS.state_name).alias("events")
     )
-    in_tail = {_utc(row.epoch): row.events for row in counted.collect()}
+    in_tail = {instant_of(row.epoch): row.events for row in counted.collect()}
     in_log: dict[datetime, int] = {}
     original: dict[datetime, set[datetime]] = {}
     for event in events:
-        logged = _utc(event.epoch)
+        logged = instant_of(event.epoch)
         stored = stored_under(logged, cut)
         in_log[stored] = in_log.get(stored, 0) + 1
         original.setdefault(stored, set()).add(logged)
@@ -115,17 +115,13 @@ def _same_keys(view: View, group: Row) -> list[Column]:
 def _numbers(side: Row | None) -> Mapping[str, Any] | None:
     if side is None:
         return None
-    return {("events" if name == EVENTS_SHOWN else name): value for name, value in side.asDict().items()}
+    return {shown_name(name): value for name, value in side.asDict().items()}
 
 
 def _named(view: View, group: Row) -> dict[str, Any]:
-    times = {name: _utc(group[f"_at_{name}"]) for name in bounds(view)}
+    times = {name: instant_of(group[f"_at_{name}"]) for name in bounds(view)}
     return {"day": group["day"]} | times | {key: group[key] for key in view.keys}
 
 
 def _bound(group: Row, name: str) -> Column:
     return F.timestamp_micros(F.lit(group[f"_at_{name}"]))
-
-
-def _utc(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)

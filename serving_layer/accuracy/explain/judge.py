@@ -11,7 +11,7 @@ from braid.define.view import View
 from braid.measures import Measure
 from braid.measures.histogram import Quantile
 from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
-from serving_layer.accuracy.explain.copies import in_groups
+from serving_layer.accuracy.explain.compared_rows import in_groups
 from serving_layer.accuracy.explain.variants import Variants
 from serving_layer.accuracy.report.values import COPIES, DEFINITION, LOOKUP, ROUNDING, SKETCH, UNEXPLAINED
 
@@ -71,6 +71,11 @@ class Judged:
 def error_column(number: str, kind: str) -> str:
     """`kind` is absolute, relative, smape or right."""
     return f"_{kind}_{number}"
+
+
+def shown_name(number: str) -> str:
+    """What people read: how many events a group has is a number too, with a name that is nobody else's."""
+    return "events" if number == EVENTS_SHOWN else number
 
 
 def judge(

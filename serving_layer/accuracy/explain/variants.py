@@ -17,16 +17,15 @@ from braid.log.table import Log
 from braid.merge.spark import base_states, beyond
 from braid.parity import why_not_comparable
 from braid.recompute import recompute
-from braid.runtime.frames import on_days, timestamp
 from braid.runtime.settings import Settings
 from braid.states import state_columns
 from braid.states.spark import merge, prepare
+from braid.states.spark_calendar import on_days, timestamp
 from braid.tables.commits import TailCommit
-from braid.tables.delta_rs import Pinned
+from braid.tables.delta_rs import Pinned, pin_at
 from braid.tables.spark_tables import pinned
 from braid.tables.view_tables import bounds
-from serving_layer.accuracy.explain.comparable_days import ComparedDays, pinned_table
-from serving_layer.accuracy.explain.copies import Copies
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, Copies
 
 STRETCH = "_stretch"
 
@@ -109,7 +108,7 @@ class Computing:
 
     def _as_looked_up(self, rows: DataFrame) -> DataFrame:
         """Each event joined to the versions that its publish, or its batch of the stream, had read."""
-        view, tail = self.deployed, pinned_table(self.known.tables.tail)
+        view, tail = self.deployed, pin_at(self.known.tables.tail)
         known = stretches(tail_commits(tail)) if tail is not None else []
         numbered_rows = numbered(self.spark, Log(view.source, self.settings), rows, known)
         parts = [

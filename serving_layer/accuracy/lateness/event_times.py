@@ -12,19 +12,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from braid.define.schema import double_quoted
 from braid.define.view import View
 from braid.define.windows import Fixed, Session
-from braid.states.calendar import (
-    MONDAY,
-    QUARTER,
-    needs_no_zone,
-    windows_of,
-)
+from braid.states.calendar import MONDAY, QUARTER, instant_of, micros, micros_of, needs_no_zone, windows_of
 
 MEMORY = "512MB"
 SECOND = 1_000_000
 # History that was imported says nothing by the time of its import: no live source is this late on the whole.
-IMPORTED = timedelta(days=2) // timedelta(microseconds=1)
+IMPORTED = micros(timedelta(days=2))
 NO_KEY = "∅"
 
 Clock = Literal["arrival", "column", "event time"]
@@ -125,8 +121,8 @@ def _taken(view: View, span: Span, arrival: str | None) -> str:
     Days before the first are left out: their events are earlier than all others, so they never were the largest.
     """
     source = view.source
-    keys = [f"coalesce({_name(key)}::VARCHAR, '{NO_KEY}')" for key in view.keys]
-    came = f"epoch_us({_name(arrival)}::TIMESTAMPTZ)" if arrival else "epoch_us(_arrival)"
+    keys = [f"coalesce({double_quoted(key)}::VARCHAR, '{NO_KEY}')" for key in view.keys]
+    came = f"epoch_us({double_quoted(arrival)}::TIMESTAMPTZ)" if arrival else "epoch_us(_arrival)"
     order = "arrived, p, o" if arrival else "epoch, arrived, p, o"
     first_copy = (
         # By rank: an event that counts once for each of its elements has several rows at one place.
@@ -138,9 +134,10 @@ def _taken(view: View, span: Span, arrival: str | None) -> str:
     return f"""
         CREATE TABLE taken AS
         WITH events AS (
-            SELECT day, epoch_us({_name(source.event_time)}) AS t, coalesce({came}, epoch_us(_arrival)) AS arrived,
+            SELECT day, epoch_us({double_quoted(source.event_time)}) AS t,
+                   coalesce({came}, epoch_us(_arrival)) AS arrived,
                    epoch_us(_epoch) AS epoch, _partition AS p, _offset AS o,
-                   {_name(source.event_id) if source.event_id else "NULL"} AS id,
+                   {double_quoted(source.event_id) if source.event_id else "NULL"} AS id,
                    {" || ' · ' || ".join(keys) or "''"} AS key
             FROM log WHERE _error IS NULL AND _epoch <= TIMESTAMPTZ '{span.cut.isoformat()}' {since}
         ), firsts AS (SELECT * FROM events {first_copy})
@@ -176,7 +173,7 @@ def _placed(view: View, connection: Any) -> str:
     """Each event with the end of the first window that it is in; a window without an end is due at once."""
     window = view.window
     if isinstance(window, Session):
-        gap = window.gap // timedelta(microseconds=1)
+        gap = micros(window.gap)
         return f"""
             CREATE TABLE placed AS
             WITH begun AS (
@@ -187,15 +184,15 @@ def _placed(view: View, connection: Any) -> str:
         """
     if not isinstance(window, Fixed):
         return "CREATE TABLE placed AS SELECT *, t AS ends FROM taken"
-    every = window.every // timedelta(microseconds=1)
+    every = micros(window.every)
     if needs_no_zone(window.every):
-        zero = (MONDAY - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        zero = micros_of(MONDAY.replace(tzinfo=UTC))
         return f"""
             CREATE TABLE placed AS
             SELECT *, t - ((t - {zero}) % {every} + {every}) % {every} + {every} AS ends FROM taken
         """
     # All instants between two such moments are in the same windows, whatever the zone does.
-    step = math.gcd(every, QUARTER // timedelta(microseconds=1))
+    step = math.gcd(every, micros(QUARTER))
     connection.sql("CREATE TABLE steps (step BIGINT, ends BIGINT)")
     known = connection.sql(f"SELECT DISTINCT t // {step} FROM taken").fetchall()
     ends = [(n, _first_end(n * step, window, view)) for (n,) in known]
@@ -214,7 +211,7 @@ def _clock(connection: Any, arrival: str | None) -> Clock:
 def _timed(clock: Clock, span: Span, epoch: timedelta) -> str:
     """By the clock of event time, something comes when the newest event before it happened."""
     came = "greatest(t, coalesce(seen, t))" if clock == "event time" else "arrived"
-    by_epoch = f"epoch + {epoch // timedelta(microseconds=1)}"
+    by_epoch = f"epoch + {micros(epoch)}"
     # Two machines have two clocks: nothing is served before it came.
     known = f"CASE WHEN micros IS NULL THEN {by_epoch} ELSE greatest(micros, arrived) END"
     served = known if clock == "arrival" else "NULL::BIGINT"
@@ -228,19 +225,9 @@ def _timed(clock: Clock, span: Span, epoch: timedelta) -> str:
     """
 
 
-def _first_end(micros: int, window: Fixed, view: View) -> int:
-    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
-    return _micros(min(end for _, end in windows_of(instant, window, view.source.zone)))
+def _first_end(start: int, window: Fixed, view: View) -> int:
+    return micros_of(min(end for _, end in windows_of(instant_of(start), window, view.source.zone)))
 
 
 def _midnight(day: date, view: View) -> int:
-    return _micros(datetime.combine(day, time(), tzinfo=view.source.zone))
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def _name(column: str) -> str:
-    quoted = column.replace('"', '""')
-    return f'"{quoted}"'
+    return micros_of(datetime.combine(day, time(), tzinfo=view.source.zone))

@@ -1,4 +1,4 @@
-"""Reads a log for the questions that are not about groups: when events came and were served, and what was rejected."""
+"""Reads a log for questions about time: when events came, when they could be read, and what was rejected."""
 
 import tempfile
 from bisect import bisect_right
@@ -11,16 +11,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid.errors import BraidError
+from braid.define.schema import double_quoted
 from braid.log.contents import read
 from braid.log.database import opened
 from braid.log.lookups import LookupTables
-from braid.log.table import Log
+from braid.log.table import Log, empty
 from braid.tables.commits import Commit, TailCommit, newest_commit
 from braid.tables.delta_log import infos_back
-from braid.tables.delta_rs import Pinned, open_table, pin
-from serving_layer.accuracy.explain.comparable_days import ComparedDays
-from serving_layer.accuracy.explain.copies import placed_events
+from braid.tables.delta_rs import Pinned, pin_at
+from serving_layer.accuracy.explain.compared_rows import ComparedDays, placed_events
 from serving_layer.accuracy.lateness.event_times import Brought, narrow_columns, needs_spark
 from serving_layer.accuracy.report.values import LogCounts
 
@@ -29,12 +28,10 @@ MOST_COMMITS = 40_000
 
 
 def pinned_log(log: Log) -> Pinned:
-    table = open_table(log.table)
+    table = pin_at(log.table)
     if table is None:
-        raise BraidError(
-            f"the log of source {log.source.name!r} is empty: run `braid ingest {log.source.name}` first."
-        )
-    return pin(table)
+        raise empty(log)
+    return table
 
 
 @contextmanager
@@ -77,7 +74,7 @@ def _events_with_places(spark: SparkSession, known: ComparedDays, log: Log, arri
 def log_counts(log: Log, known: ComparedDays) -> LogCounts:
     """Of the whole log up to the cut: a rejected record has no day of its own."""
     event_id = log.source.event_id
-    identity = "NULL" if event_id is None else '"' + event_id.replace('"', '""') + '"'
+    identity = "NULL" if event_id is None else double_quoted(event_id)
     upto = f"FROM log WHERE _epoch <= TIMESTAMPTZ '{known.newest_cut.isoformat()}'"
     with opened(log) as database:
         reasons = dict(

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from serving_layer.accuracy.lateness.curves import Completeness, Lateness
-from serving_layer.accuracy.lateness.what_if import Losses
+from braid.define.durations import brief, length, percent
+from serving_layer.accuracy.lateness.curves import Completeness, Lateness, Losses
 from serving_layer.accuracy.report.values import (
     HARMLESS,
     MEANINGS,
@@ -20,7 +20,6 @@ from serving_layer.accuracy.report.values import (
     headline,
     streamed,
 )
-from serving_layer.accuracy.report.words import brief, length, percent
 
 CLOCKS = {
     "arrival": "The clock is the records' arrival.",

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
-from serving_layer.accuracy.lateness.curves import Completeness, Lateness
-from serving_layer.accuracy.lateness.what_if import Losses, WhatIf
-from serving_layer.accuracy.report.words import percent
+from braid.define.durations import percent
+from serving_layer.accuracy.lateness.curves import Completeness, Lateness, Losses, WhatIf
 
 Side = Literal["served", "stream alone"]
 

@@ -1,11 +1,16 @@
-"""Whether a base belongs to a tail: rows leave a tail for a version of its base, and are in no other table."""
+"""What the tables of a version say of each other: whether its base belongs to its tail, and the cut of its replay.
+
+Rows leave a tail for a version of its base, and are in no other table.
+"""
+
+from datetime import datetime
 
 from braid import writing
 from braid.errors import BraidError
 from braid.tables import delta_rs
 from braid.tables.commits import TailCommit, newest_tail_commit
 from braid.tables.delta_log import newest_version
-from braid.tables.view_tables import ViewTables
+from braid.tables.view_tables import REPLAY_CUT, ViewTables
 
 
 def belongs(mark: TailCommit | None, base: str | None, newest: int | None) -> bool:
@@ -33,3 +38,20 @@ def base_lost(tables: ViewTables) -> BraidError:
         "what the tail has left to it, and every number would be too low. Restore both as they were at one moment, or "
         f"build a new version from the log: `braid kappa replay {tables.view}`."
     )
+
+
+def replay_cut(tables: ViewTables) -> datetime | None:
+    """The cut under which a stream has stored its history, fixed when its tail was created; None without a replay."""
+    cut = delta_rs.properties(tables.tail).get(REPLAY_CUT)
+    return datetime.fromisoformat(cut) if cut else None
+
+
+def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
+    """A tail without a batch, beside a base that another tail was folded into: history would be counted twice."""
+    covered = delta_rs.throughs(tables.base)
+    if not writing.may_begin(covered.values(), replay_cut):
+        raise BraidError(
+            f"view {tables.view!r} cannot begin anew: its tail {tables.tail} is gone or empty, but its base holds "
+            f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
+            f"or build a new version from the log: `braid kappa replay {tables.view}`."
+        )

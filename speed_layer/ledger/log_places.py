@@ -1,14 +1,15 @@
-"""What a log holds, place by place, counted without Spark: whole columns go through DuckDB, and only holes come out."""
+"""The places of a log's records, without Spark: how many there are, which are missing, and which are there twice."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from braid.define.schema import double_quoted
+from braid.log.database import Place
 from braid.log.table import INBOX_PARTITION
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-Place = tuple[int, int]  # partition, offset
 Hole = tuple[int, int, int]  # partition, first, last
 Consumed = dict[int, tuple[int, int]]  # partition -> from (inclusive), to (exclusive)
 
@@ -85,9 +86,9 @@ def accepted_twins(
     """Id -> what its accepted rows have in these columns, for those of the ids that the log holds."""
     if not ids:
         return {}
-    column = _quoted(identity)
+    column = double_quoted(identity)
     database.execute("CREATE OR REPLACE TABLE wanted AS SELECT unnest($1) AS _id", [sorted(set(ids))])
-    shown = ", ".join(["_id", *map(_quoted, columns)])
+    shown = ", ".join(["_id", *map(double_quoted, columns)])
     query = f"SELECT DISTINCT {shown} FROM log JOIN wanted ON {column} = _id WHERE _error IS NULL"
     twins: dict[Any, set[tuple[Any, ...]]] = {}
     for found, *values in _fetched(database.execute(query)):
@@ -98,10 +99,6 @@ def accepted_twins(
 def _fetched(result: "DuckDBPyConnection") -> Iterator[tuple[Any, ...]]:
     while rows := result.fetchmany(10_000):
         yield from rows
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def hashable(value: Any) -> Any:
