@@ -50,8 +50,9 @@ servers:
 		postgresql prometheus; } >/dev/null 2>&1; } \
 		|| echo "No PostgreSQL or promtool: their tests will be skipped. On Debian: apt-get install postgresql prometheus"
 
+# A file stays in one process, with what its tests share; tests/conftest.py gives the slow ones first.
 test: setup chromium servers ## run the tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
 soak: setup s3 chromium servers ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak

@@ -115,7 +115,7 @@ def _days_of_view(
 ) -> list[PlannedDay]:
     active = deployment.load(settings, view.name).active
     changed = active is not None and active.fingerprint != fingerprint(view)
-    tables = ViewTables(settings, view.name, active.number) if active else None
+    tables = ViewTables.of(settings, active) if active else None
     covered = throughs(tables) if tables else {}
     records = read_days(tables) if tables else {}
     tail_is_lost = tables is not None and bool(covered) and newest_version(tables.tail) is None

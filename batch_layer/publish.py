@@ -1,6 +1,7 @@
-"""Puts days into a view's base in one commit: readers have all of them old or all new, and no cut ever goes back."""
+"""Days that are computed and not published yet, and how they get into the base: in one commit, and no cut goes back."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -8,12 +9,16 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from batch_layer.days import Accuracy, DayRecord, Gate, Publish
+from batch_layer.gates.profile import OutputProfile, no_states
+from batch_layer.tasks import DayResult, ViewDays
 from braid.cut import effective
 from braid.define.view import View
+from braid.log.table import Log
 from braid.states.spark_calendar import days_and_moments, on_days
-from braid.tables.commits import BaseCommit
+from braid.tables.commits import BaseCommit, newest_tail_commit
 from braid.tables.conditional import Seen, again_while_overtaken, can_commit_here, commit, commit_here
-from braid.tables.tail_and_base import refuse_lost_base, replay_cut
+from braid.tables.tail_and_base import refuse_lost_base, refuse_other_log, replay_cut
 from braid.tables.view_tables import ViewTables, base_columns
 
 
@@ -42,6 +47,7 @@ def publish(
         return covered
 
     refuse_lost_base(tables)
+    refuse_other_log(Log(view.source, tables.settings).table, tables, newest_tail_commit(tables.tail))
     return again_while_overtaken(tables.base, attempt) if cuts else {}
 
 
@@ -99,3 +105,44 @@ def _rows(
         )
     )
     return markers if len(empty) == len(cuts) else chosen.unionByName(markers)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a day, and what there is to record of it."""
+
+    result: DayResult
+    record: DayRecord | None
+
+
+@dataclass(frozen=True)
+class MadeDays:
+    """Days of a view that are computed and not published yet."""
+
+    days: ViewDays
+    states: DataFrame | pa.Table
+    events: Mapping[date, int]
+    copies: Mapping[date, int]
+    profiles: Mapping[date, OutputProfile]
+    accuracy: Mapping[date, Accuracy]
+    lookups: Mapping[str, str]
+
+    def profile(self, day: date) -> OutputProfile:
+        return self.profiles.get(day) or no_states(self.days.view)
+
+    def done(self, day: date, through: datetime, gate: Gate, at: datetime) -> Done:
+        """A day whose publish left it with a cut: with another one, if somebody else was later."""
+        name = self.days.view.name
+        if through != self.days.cuts[day]:
+            why = "another run has published a later cut"
+            return Done(DayResult(name, day, "up to date", through, why), None)
+        rows, events = self.profile(day).rows, self.events.get(day, 0)
+        result = DayResult(name, day, "published", through, "", events, rows, self.copies[day])
+        return Done(result, DayRecord(day, self.publish(day, at), gate))
+
+    def publish(self, day: date, at: datetime) -> Publish:
+        profile = self.profile(day)
+        return Publish(
+            self.days.cuts[day], at, self.events.get(day, 0), profile.rows, self.copies[day], profile.totals,
+            self.accuracy.get(day), self.lookups,
+        )  # fmt: skip

@@ -58,7 +58,7 @@ def _released(settings: Settings, planned: PlannedDay, view: View, because: str,
     gate = records.released(planned.gate, because, now)
     active = deployment.load(settings, view.name).active
     assert active is not None
-    tables = ViewTables(settings, view.name, active.number)
+    tables = ViewTables.of(settings, active)
     records.write_days(tables, [replace(records.read_day(tables, planned.day), gate=gate)])
     of_source = records.read_gates(settings, view.source.name).get(planned.day)
     if of_source is not None and of_source.holds:

@@ -18,9 +18,8 @@ from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import audit_outputs, load_in_background
 from batch_layer.gates.profile import InputProfile, input_profiles, output_profiles
 from batch_layer.gates.values import OutputDay
-from batch_layer.made_days import Done, MadeDays
 from batch_layer.plan import SourcePlan, plan
-from batch_layer.publish import publish
+from batch_layer.publish import Done, MadeDays, publish
 from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
 from braid.define.view import View
 from braid.deploy import store as deployment
@@ -31,7 +30,7 @@ from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.states.spark_calendar import on_days
 from braid.tables import spark_tables
-from braid.tables.delta_rs import open_table
+from braid.tables.delta_rs import open_table, table_id
 
 logger = Logger("batch")
 
@@ -155,7 +154,8 @@ class _SourceRun:
     def _made(self, days: ViewDays, shared: _Portion) -> Iterator[MadeDays]:
         """The states of days, kept while they are audited, compared with what is served, and published."""
         if open_table(days.tables.tail) is None:
-            spark_tables.create(self.spark, days.tables, days.view, days.latest)
+            log = Log(days.view.source, self.settings).table
+            spark_tables.create(self.spark, days.tables, days.view, days.latest, table_id(log))
         lookups = LookupTables(self.spark, self.settings, days.latest)
         made = recompute_days(days.view, shared.rows.where(on_days(days.cuts)), lookups, days.cuts)
         with _at_hand(made.states, days, shared) as states:

@@ -105,7 +105,7 @@ def view_days(settings: Settings, planned: Sequence[PlannedDay]) -> list[ViewDay
 def _days_of(settings: Settings, name: str, planned: Sequence[PlannedDay]) -> ViewDays:
     version = deployment.load(settings, name).active
     assert version is not None
-    tables = ViewTables(settings, name, version.number)
+    tables = ViewTables.of(settings, version)
     replayed = replay_cut(tables)
     cuts = {day.day: effective(day.cut, day.through, replayed) for day in planned}
     return ViewDays(version, tables, {day.day: day for day in planned}, cuts)

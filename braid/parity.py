@@ -27,6 +27,8 @@ from braid.tables.view_tables import ViewTables, bounds
 EXAMPLES = 5
 EVENTS_SHOWN = "_events"
 VERDICT = "_verdict"
+# Spark's types of what can be further or less far off.
+NUMBERS = ("long", "integer", "short", "byte", "double", "float", "decimal")
 VERDICTS = ("equal", "different", "missing", "extra")
 
 
@@ -160,7 +162,7 @@ def with_truth(
     view, since = version.view, version.from_day if days is None else None
     parity = Parity(view.name, version.number, "a batch recompute of the log", cut)
     if isinstance(days, Mapping):
-        mine = served_states(spark, view, _tables(settings, version), days).persist()
+        mine = served_states(spark, view, ViewTables.of(settings, version), days).persist()
     else:
         mine = states_of(spark, settings, version, cut, days).persist()
     try:
@@ -202,7 +204,7 @@ def states_of(
     days: Sequence[date] | None = None,
 ) -> DataFrame:
     """What readers of a version get, up to a cut."""
-    served = served_states(spark, version.view, _tables(settings, version), cut)
+    served = served_states(spark, version.view, ViewTables.of(settings, version), cut)
     return served if days is None else served.where(F.col("day").isin(list(days)))
 
 
@@ -218,7 +220,7 @@ def comparable_cut(settings: Settings, versions: Sequence[Version]) -> datetime:
                 f"`braid kappa replay {version.view.name}` or `braid stream {version.view.name}` finish first."
             )
         complete.append(upto)
-        covered += delta_rs.throughs(_tables(settings, version).base).values()
+        covered += delta_rs.throughs(ViewTables.of(settings, version).base).values()
     cut = cuts.comparable(complete, covered)
     if cut is None:
         raise BraidError(
@@ -231,11 +233,7 @@ def comparable_cut(settings: Settings, versions: Sequence[Version]) -> datetime:
 
 def complete_upto(settings: Settings, version: Version) -> datetime | None:
     """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
-    if is_base_lost(_tables(settings, version)):
+    if is_base_lost(ViewTables.of(settings, version)):
         return None
-    commits = described(_tables(settings, version).tail, TailCommit.from_json)
+    commits = described(ViewTables.of(settings, version).tail, TailCommit.from_json)
     return next((commit.complete for _, commit in commits), None)
-
-
-def _tables(settings: Settings, version: Version) -> ViewTables:
-    return ViewTables(settings, version.view.name, version.number)

@@ -1,6 +1,6 @@
 """What a writer decides before it commits: is a batch there already, who may go on, which epoch does a commit have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -29,6 +29,16 @@ def decide(last: Batch | None, mine: Batch, replaces: str | None = None) -> Deci
     if mine.number > last.number:
         return "write"
     return "skip" if mine == last else "older"
+
+
+def is_older_table(last: int, mine: int, ends: Mapping[int, Any]) -> bool:
+    """Whether a table lacks batches that its checkpoint has finished, by where each batch ended, as far as is known.
+
+    Of those between the last one that is there and this one, each must have ended where the one before it had: Spark
+    plans some without anything to read. What others had read would never be read again.
+    """
+    missing = object()
+    return any(ends.get(number, missing) != ends.get(number - 1) for number in range(last + 1, mine))
 
 
 def next_epoch(
@@ -73,6 +83,22 @@ def is_lost(has_word: bool, has_rows: bool, finished: bool) -> bool:
     return not has_word and (has_rows or finished)
 
 
+def may_go_on(query: str | None, last: str, replaces: str | None, finished: bool) -> bool:
+    """Whether a checkpoint may go on with a table: it wrote the last batch, or was begun to replace who did.
+
+    One that has finished a batch since then wrote it to a table that is not this one, or was later.
+    """
+    return last == query or (last == replaces and not finished)
+
+
+def may_take_over(planned: int | None, batch: int) -> bool:
+    """Whether a new checkpoint may go on from the places that were noted after a batch: only while it is the last.
+
+    What a writer that was still at work has committed since would be read again. A note of old names no batch.
+    """
+    return planned is None or planned == batch
+
+
 def may_begin(through: Iterable[datetime], replay_cut: datetime | None) -> bool:
     """Whether a stream may begin to fill a tail, given what its base covers: not beside one that another tail made.
 
@@ -108,6 +134,30 @@ def is_current(said: int | None, turn: int) -> bool:
 def is_same_table(known: str | None, present: str | None) -> bool:
     """Whether a table is still the one that was read before; one that does not say who it is, is."""
     return known is None or present is None or known == present
+
+
+def differs_from_read(
+    known: str | None, present: str | None, position: int, newest: int, read: str, before: str | None
+) -> Literal["table", "end", "commit"] | None:
+    """How a log differs from the one that a tail has read up to a position: by its id, its end or its last commit.
+
+    `before` is the mark of the commit before that position; None where it is cleaned up, or the tail ends within it.
+    """
+    if not is_same_table(known, present):
+        return "table"
+    if position > newest + 1:
+        return "end"
+    return "commit" if before is not None and read and before != read else None
+
+
+def next_turn(counted: int) -> int:
+    """The number of a commit that may only follow on what was read: of two with one number the store makes one."""
+    return counted + 1
+
+
+def was_made(token: str, newest: str | None) -> bool:
+    """Whether a commit that the store did not refuse is in the table: it says nothing of one that it has skipped."""
+    return token == newest
 
 
 def may_speak(in_doubt: bool) -> bool:

@@ -18,7 +18,6 @@ from braid.runtime.settings import Settings
 from braid.states.calendar import instant_of
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Positions, TailCommit, keep, newest_commit, newest_tail_commit, turns
-from braid.tables.delta_log import newest_version, transaction
 from braid.tables.view_tables import ViewTables
 from speed_layer.ingest import folders
 from speed_layer.ingest.origin import folder_of, require_topic
@@ -37,6 +36,8 @@ class Takeover:
     version: int | None = None
     # Of a log that does not say who wrote it: its rows are in epochs before this one.
     epoch: str | None = None
+    # Of a log: the batch that was the last one when its places were noted.
+    batch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,33 +94,18 @@ def refuse_lost_checkpoint(
                 f"it was lost or emptied, or its commits were cleaned up. {anew}"
             )
         return
-    if last.query not in {query, taken.replaces if taken else None}:
-        found = f"belongs to another {table} ({query})" if query else "is gone"
+    finished = checkpoint.has_finished_a_batch()
+    if not writing.may_go_on(query, last.query, taken.replaces if taken else None, finished):
+        found = f"belongs to another {table}, or a later one ({query})" if query else "is gone"
         raise BraidError(
             f"the checkpoint of {owner} at {checkpoint.folder} {found}, but the {table} holds {last.batch + 1} batches"
             f": starting anew would count them twice. {checkpoint.mend}"
         )
-
-
-def refuse_other_log(log: Log, view: View, last: TailCommit | None) -> None:
-    """A log that was restored, or ingested anew, has other commits under the numbers that a view has read."""
-    if last is None:
-        return
-    position, newest = last.position, newest_version(log.table) or 0
-    present = delta_rs.table_id(log.table)
-    before = transaction(log.table, position.version - 1) if position.is_between_commits else None
-    if not writing.is_same_table(last.log or None, present):
-        why = f"it is the table {present}, and not {last.log}"
-    elif position.version > newest + 1:
-        why = f"it ends at commit {newest}, and commit {position.version - 1} was read"
-    elif before is not None and last.read and before.mark != last.read:
-        why = f"commit {before.version} is another than the one that was read"
-    else:
-        return
-    raise BraidError(
-        f"the log {log.table} is not the one that view {view.name!r} has read: {why}. Restore the one that belongs to "
-        f"it, or build the view anew from this one: `braid kappa replay {view.name}`."
-    )
+    if query != last.query and taken is not None and not writing.may_take_over(taken.batch, last.batch):
+        raise BraidError(
+            f"the {table} of {owner} has gone on since its recovery was planned (to batch {last.batch}, from "
+            f"{taken.batch}): what came in between would be read again. Stop whoever writes it. {checkpoint.mend}"
+        )
 
 
 def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
@@ -140,7 +126,7 @@ def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> R
     ends = sorted((last.end if last else _of_kafka(places)).items())
     taken = None
     if last is not None:
-        taken = Takeover(last.query, places | last.end)
+        taken = Takeover(last.query, places | last.end, batch=last.batch)
     elif newest is not None:
         taken = Takeover("", places, epoch=(newest + log.settings.epoch).isoformat())
     where = (

@@ -20,7 +20,7 @@ from tests.conftest import free_port
 # A quote and a backslash in it would end a carelessly written login configuration.
 PASSWORD = 'a "quoted\\ secret; password=x'
 PLAIN_PASSWORD = "another-secret"
-USERS = ("writer", "ingest", "stranger")
+USERS = ("writer", "ingest", "stranger", "maker")
 JAVA = "org.apache.kafka.common.security"
 
 

@@ -3,25 +3,26 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from braid.define.sinks import Sink
+from braid.define.alerts import Alert
 from braid.define.view import View
 from braid.define.windows import Window
 from braid.deploy.store import changing
 from braid.deploy.versions import promoted, replayed, rolled_back
 from braid.runtime.settings import Settings
+from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.memory.changes import rows_of
 from serving_layer.memory.follower import Follower
 from serving_layer.sinks.delivering import Delivering
-from serving_layer.sinks.outgoing import Target
+from serving_layer.sinks.outgoing import Leaving, Target
 from tests.serving import MIDNIGHT, Tables, some_events, view_of
 
 
 class Feeding:
     """What the process of the sinks does, turn by turn; another one is as after a kill."""
 
-    def __init__(self, settings: Settings, sink: Sink, target: Target) -> None:
-        self.follower = Follower(settings, "hits")
-        self.delivering = Delivering("hits", sink, target)
+    def __init__(self, settings: Settings, sink: Leaving, target: Target, view: str = "hits") -> None:
+        self.follower = Follower(settings, view)
+        self.delivering = Delivering(view, sink, target)
         self.delivering.tell(self.follower.now)
 
     def look(self) -> None:
@@ -32,6 +33,18 @@ class Feeding:
 
     def turn(self) -> None:
         assert self.delivering.turn(), self.delivering.status().error
+
+
+class Listening(Feeding):
+    """A process that judges one alert, turn by turn."""
+
+    def __init__(self, settings: Settings, alert: Alert) -> None:
+        super().__init__(settings, AlertSink(alert), Alarm(alert, settings), alert.view.name)
+        self.turn()
+
+    def hear(self) -> None:
+        self.look()
+        self.turn()
 
 
 def begun(settings: Settings, window: Window, **changes: Any) -> Tables:

@@ -93,7 +93,7 @@ def _recorded(settings: Settings) -> dict[str, Mapping[date, Gate]]:
     }
     for name in documents.names(settings.location("views")):
         if active := deployment.load(settings, name).active:
-            known = records.read_days(ViewTables(settings, name, active.number))
+            known = records.read_days(ViewTables.of(settings, active))
             found[f"view {name}"] = {day: one.gate for day, one in known.items() if one.gate is not None}
     return found
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix.
+# Of a problem: the definition, its part, the SQL if there is any, what is wrong, and the fix if that does not say it.
 Told = tuple[str, str, str | None, str, str]
 
 
@@ -61,8 +61,9 @@ def check(json: Json = False) -> None:
 def _print_problems(problems: list[Told]) -> None:
     for definition, part, sql, message, fix in problems:
         written = f"\n  {sql}" if sql else ""
+        mend = f"\n  -> {fix}" if fix else ""
         console.print(
-            f"{definition}: {part}{written}\n  {message}\n  -> {fix}\n",
+            f"{definition}: {part}{written}\n  {message}{mend}\n",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -72,7 +73,7 @@ def _problems_of_what_leaves(definitions: Definitions) -> list[Told]:
     from serving_layer.sinks.check import problems
 
     found = problems(current_settings(), definitions.views.values(), definitions.alerts.values())
-    return [(one.definition, one.part, None, one.message, "see what it says") for one in found]
+    return [(one.definition, one.part, None, one.message, "") for one in found]
 
 
 def views(json: Json = False) -> None:
@@ -147,7 +148,7 @@ def known_types(settings: Settings, view: View) -> dict[str, str | None]:
     stored: Mapping[str, str] = {}
     for version in load(settings, view.name).versions:
         if version.phase != "retired" and state_fingerprint(version.view) == state_fingerprint(view):
-            stored = stored or column_types(ViewTables(settings, view.name, version.number).tail)
+            stored = stored or column_types(ViewTables.of(settings, version).tail)
     columns = view.source.columns
     types: dict[str, str | None] = {"day": "date", **dict.fromkeys(bounds(view), "timestamp")}
     types |= {key: columns.get(key, stored.get(key)) for key in view.keys}

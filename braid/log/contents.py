@@ -12,6 +12,7 @@ from braid.define.schema import quote
 from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log, empty
+from braid.runtime.object_store import hadoop_address
 from braid.tables import delta_rs
 from braid.tables.delta_log import Transaction
 
@@ -30,6 +31,8 @@ PROPERTIES = {
 # Up to so many bytes of files are read by this process: Spark takes as long for its first table, and for each hundred
 # small files, as this takes for all of them.
 SMALL = 32 << 20
+# And so many rows: events that are much alike have few bytes in files, and many in memory.
+MOST_ROWS = 1_000_000
 
 
 def exists(spark: SparkSession, log: Log) -> bool:
@@ -54,6 +57,9 @@ def _small(log: Log, days: Collection[date] | None) -> pa.Table | None:
     table = delta_rs.open_table(log.table)
     if table is None or delta_rs.bytes_of(table, days) > SMALL:
         return None
+    rows = delta_rs.rows_by_day(log.table)
+    if sum(rows.get(day, 0) for day in (rows if days is None else days)) > MOST_ROWS:
+        return None
     pinned, accepted = delta_rs.pin(table), pc.field("_error").is_null()
     columns = [column for column in pinned.schema if column.name != "_raw"]
     if any(pa.types.is_nested(column.type) for column in columns):
@@ -75,7 +81,12 @@ def create(spark: SparkSession, log: Log) -> None:
     """Creates the table, or adds the columns that its source has gained; a changed type is refused."""
     wanted = log_schema(log.source)
     if not exists(spark, log):
-        table = DeltaTable.create(spark).location(log.table).addColumns(wanted).partitionedBy("day")
+        table = (
+            DeltaTable.create(spark)
+            .location(hadoop_address(log.table))
+            .addColumns(wanted)
+            .partitionedBy("day")
+        )
         for name, value in PROPERTIES.items():
             table = table.property(name, value)
         table.execute()

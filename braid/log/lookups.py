@@ -68,7 +68,7 @@ class LookupTables:
             deployed = None if said == NOTHING_YET else known.version(int(said[1:].partition("@")[0]))
         if deployed is None:
             return None
-        table = ViewTables(self.settings, name, deployed.number).base
+        table = ViewTables.of(self.settings, deployed).base
         version = self._version(table, name)
         return None if version is None else (deployed, table, version)
 

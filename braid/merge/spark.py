@@ -120,5 +120,5 @@ def merged(
         raise BraidError(
             f"view {name!r} is not deployed, so it has no numbers yet: run `braid stream {name}`."
         )
-    tables = ViewTables(here, name, version.number)
+    tables = ViewTables.of(here, version)
     return present(version.view, served_states(spark, version.view, tables), grain)

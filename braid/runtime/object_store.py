@@ -41,6 +41,11 @@ def delta_address(uri: str) -> str:
     return f"s3://{uri.removeprefix('s3a://')}" if is_s3(uri) else uri
 
 
+def hadoop_address(uri: str) -> str:
+    """As Hadoop itself writes it, with one slash for a folder: to create a table, Delta wants one name for it."""
+    return f"file:{uri.removeprefix('file://')}" if uri.startswith("file://") else uri
+
+
 def delta_options(uri: str) -> dict[str, str] | None:
     """What delta-rs is told besides AWS's variables, which it reads itself."""
     if not is_s3(uri):

@@ -20,6 +20,7 @@ from pydantic_settings import (
 
 from braid.define.durations import parse_duration
 from braid.errors import BraidError, SettingsError
+from braid.runtime import object_store
 
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
@@ -51,6 +52,8 @@ def _known_storage(value: str) -> str:
         raise ValueError("write s3a://, as Hadoop calls the same")
     if is_uri and scheme not in ("s3a", "file"):
         raise ValueError(f"commits to {scheme}:// would not be safe. Use a folder, or s3a://BUCKET/...")
+    if scheme == "file" and is_uri and (not value.startswith("file:///") or set(value) & set("%?#")):
+        raise ValueError("write file:// and the folder's whole path as it is, without %, ? and #")
     return value
 
 
@@ -64,7 +67,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, toml_file=TOML_FILE, extra="forbid", frozen=True)
 
     home: Home = Field(
-        "./.braid", min_length=1, description="where all data lives: a folder, or s3a://BUCKET/..."
+        "./.braid",
+        min_length=1,
+        description="where all data lives: a folder; file:///FOLDER for one that several machines share; or "
+        "s3a://BUCKET/...",
     )
     definitions: str = Field(
         "braid.examples.weblog",
@@ -170,7 +176,7 @@ class Settings(BaseSettings):
     health_host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="address of `braid up`, or of `braid stream --health`, for /health, /alive and /metrics",
+        description="address of `braid up`, or of a command with `--health`, for /health, /alive and /metrics",
     )
     health_port: Port = Field(8470, description="port of the same")
     strict: bool = Field(
@@ -219,8 +225,8 @@ class Settings(BaseSettings):
 
     def make_home(self) -> None:
         """A folder that only its owner can look into: it has every event. One that is there stays as it is."""
-        if self.home_is_local:
-            home = self.local_home()
+        if not object_store.is_s3(self.home):
+            home = self.local_home() if self.home_is_local else Path(self.home.removeprefix("file://"))
             home.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 home.mkdir(mode=0o700)

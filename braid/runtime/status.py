@@ -21,6 +21,8 @@ SUPERVISOR = "up"
 ENGINE = "engine"
 SINKS = "sinks"
 FRESH = timedelta(seconds=30)
+# How often a status is written that is not on this machine, where each costs a request.
+REMOTE_REPORT = 10.0
 # The system counts a process's birth from its own start, which it knows to the second.
 _BIRTH_IS_KNOWN_TO = timedelta(seconds=2)
 

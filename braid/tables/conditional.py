@@ -21,6 +21,7 @@ from braid.runtime.logging import Logger
 from braid.tables.commits import BaseCommit
 from braid.tables.delta_log import newest_version, transactions
 from braid.tables.delta_rs import Pinned, open_table, pin
+from braid.writing import next_turn, was_made
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,7 @@ def commit(spark: SparkSession, writer: DataFrameWriter, seen: Seen, said: BaseC
     """Saves with what is said of it, if the table is still as it was seen. Returns the version that this made."""
     token = uuid.uuid4().hex
     writer = writer.option("userMetadata", replace(said, token=token).to_json())
-    writer = writer.option("txnAppId", WRITERS).option("txnVersion", seen.writes + 1)
+    writer = writer.option("txnAppId", WRITERS).option("txnVersion", next_turn(seen.writes))
     try:
         writer.save(seen.location)
     except (Py4JJavaError, PySparkException) as error:
@@ -102,7 +103,7 @@ def commit_here(rows: "pa.Table", where: str, seen: Seen, said: BaseCommit) -> i
     """
     properties = CommitProperties(
         custom_metadata={"userMetadata": replace(said, token=uuid.uuid4().hex).to_json()},
-        app_transactions=[Transaction(WRITERS, seen.writes + 1)], max_commit_retries=0,
+        app_transactions=[Transaction(WRITERS, next_turn(seen.writes))], max_commit_retries=0,
     )  # fmt: skip
     try:
         write_deltalake(
@@ -120,7 +121,7 @@ def _made(seen: Seen, token: str) -> int:
     """The version that carries the token. Delta says nothing when it skips a commit: then there is none."""
     for done in transactions(seen.location, seen.version + 1):
         said = BaseCommit.from_json(done.metadata)
-        if said is not None and said.token == token:
+        if said is not None and was_made(token, said.token):
             return done.version
     if (newest_version(seen.location) or 0) <= seen.version:
         raise RuntimeError(f"a commit to {seen.location} left no trace")

@@ -10,12 +10,14 @@ from pyspark.sql.types import DataType, LongType, TimestampType
 from braid.check.definitions import compiled_states
 from braid.define.fingerprint import state_fingerprint
 from braid.define.view import View
+from braid.runtime.object_store import hadoop_address
 from braid.states.calendar import instant_of
 from braid.tables.delta_log import newest_version
 from braid.tables.tail_and_base import refuse_second_tail
 from braid.tables.view_tables import (
     FINGERPRINT,
     LATE,
+    LOG,
     PROPERTIES,
     REPLAY_CUT,
     ViewTables,
@@ -24,13 +26,21 @@ from braid.tables.view_tables import (
 )
 
 
-def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: datetime | None) -> None:
-    """Creates what is not there yet. The replay's cut is fixed with the tail, before a query has read anything."""
-    refuse_second_tail(tables, replay_cut)
+def create(
+    spark: SparkSession, tables: ViewTables, view: View, replay_cut: datetime | None, log: str | None
+) -> None:
+    """Creates what is not there yet, for a log with this id.
+
+    The replay's cut is fixed with the tail, before a query has read anything.
+    """
+    # A base with days had a tail: whatever is begun in its place, maybe from another log, is not that one.
+    refuse_second_tail(tables, replay_cut if newest_version(tables.tail) is not None else None)
     types = _types(spark, view)
     properties = PROPERTIES | {FINGERPRINT: state_fingerprint(view)}
     if replay_cut is not None:
         properties[REPLAY_CUT] = replay_cut.isoformat()
+    if log is not None:
+        properties[LOG] = log
     for location, columns, by in (
         (tables.base, base_columns(view), "day"),
         # Last: where there is a tail, everything is there.
@@ -38,7 +48,7 @@ def create(spark: SparkSession, tables: ViewTables, view: View, replay_cut: date
     ):
         if DeltaTable.isDeltaTable(spark, location):
             continue
-        table = DeltaTable.create(spark).location(location).partitionedBy(by)
+        table = DeltaTable.create(spark).location(hadoop_address(location)).partitionedBy(by)
         for name in columns:
             table = table.addColumn(name, types[name])
         for key, value in properties.items():

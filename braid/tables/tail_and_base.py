@@ -1,4 +1,4 @@
-"""What the tables of a version say of each other: whether its base belongs to its tail, and the cut of its replay.
+"""What the tables of a version say of each other and of their log: whether they belong together, and the replay's cut.
 
 Rows leave a tail for a version of its base, and are in no other table.
 """
@@ -8,9 +8,9 @@ from datetime import datetime
 from braid import writing
 from braid.errors import BraidError
 from braid.tables import delta_rs
-from braid.tables.commits import TailCommit, newest_tail_commit
-from braid.tables.delta_log import newest_version
-from braid.tables.view_tables import REPLAY_CUT, ViewTables
+from braid.tables.commits import Position, TailCommit, newest_tail_commit
+from braid.tables.delta_log import newest_version, transaction
+from braid.tables.view_tables import LOG, REPLAY_CUT, ViewTables
 
 
 def belongs(mark: TailCommit | None, base: str | None, newest: int | None) -> bool:
@@ -55,3 +55,28 @@ def refuse_second_tail(tables: ViewTables, replay_cut: datetime | None) -> None:
             f"{len(covered)} days, and the log's history would be counted twice. Restore the tail with its checkpoint, "
             f"or build a new version from the log: `braid kappa replay {tables.view}`."
         )
+
+
+def refuse_other_log(log: str, tables: ViewTables, last: TailCommit | None) -> None:
+    """A log that was restored, or ingested anew, has other commits under the numbers that a tail has read.
+
+    A tail that has read nothing yet says for which log it was made.
+    """
+    position, read = (last.position, last.read) if last is not None else (Position(0), "")
+    known = (last.log if last is not None else "") or delta_rs.properties(tables.tail).get(LOG)
+    newest, present, view = newest_version(log) or 0, delta_rs.table_id(log), tables.view
+    is_known = position.is_between_commits and position.version > 0
+    before = transaction(log, position.version - 1) if is_known else None
+    mark = before.mark if before is not None else None
+    differs = writing.differs_from_read(known, present, position.version, newest, read, mark)
+    if differs is None:
+        return
+    why = {
+        "table": f"it is the table {present}, and not {known}",
+        "end": f"it ends at commit {newest}, and commit {position.version - 1} was read",
+        "commit": f"commit {position.version - 1} is another than the one that was read",
+    }[differs]
+    raise BraidError(
+        f"the log {log} is not the one of view {view!r}: {why}. Restore the one that belongs to it, or "
+        f"build the view anew from this one: `braid kappa replay {view}`."
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from braid.define.view import View
 from braid.define.windows import Session
+from braid.deploy.versions import Version
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.states import state_columns
@@ -16,6 +17,8 @@ from braid.states import state_columns
 LATE = "_late"
 FINGERPRINT = "braid.fingerprint"
 REPLAY_CUT = "braid.replayCut"
+# The id of the log's table.
+LOG = "braid.log"
 PROPERTIES = {
     "delta.enableDeletionVectors": "false",
     # A commit every second: the one that pays for a checkpoint, and the one after it, take seconds.
@@ -39,6 +42,10 @@ class ViewTables:
     settings: Settings
     view: str
     number: int
+
+    @classmethod
+    def of(cls, settings: Settings, version: Version) -> "ViewTables":
+        return cls(settings, version.view.name, version.number)
 
     @property
     def tail(self) -> str:

@@ -1,12 +1,10 @@
 """The few questions that are asked of a local Airflow through its REST API."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from functools import cached_property
-from http import HTTPStatus
 from typing import Any
 
 from braid.infra.airflow.files import USER, LocalAirflow
@@ -14,8 +12,6 @@ from braid.infra.services.service import open_local
 
 # Seconds for a sign of life, and for an answer: Airflow itself waits a minute for its SQLite database.
 LIFE, TIMEOUT = 10.0, 90.0
-# Seconds until what its database refused is asked again.
-AGAIN = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,18 +64,5 @@ class Api:
             headers["Authorization"] = f"Bearer {token}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.airflow.address + path, data, headers, method=method)
-        deadline, asked_before = time.monotonic() + timeout, False
-        while True:
-            try:
-                with open_local(request, timeout=timeout) as answer:
-                    return json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                # What is to be made is there: it was made by the request before, whose answer was an error.
-                if asked_before and method == "POST" and error.code == HTTPStatus.CONFLICT:
-                    return json.loads(error.read())
-                # SQLite refuses one of two who read and then write at once: mostly, that one has changed nothing.
-                if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or time.monotonic() >= deadline:
-                    raise
-                error.close()
-            asked_before = True
-            time.sleep(AGAIN)
+        with open_local(request, timeout=timeout) as answer:
+            return json.loads(answer.read())

@@ -22,6 +22,17 @@ DEFAULT_PORT = 8080
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 # Each worker is a process of 130 MB, and the pool lets one Spark run at a time.
 PARALLELISM = 2
+# Where Airflow looks for what its processes are to do otherwise.
+EXTENSIONS = {
+    "config/airflow_local_settings.py": "from braid.infra.airflow.one_writer import create_metadata_engine\n",
+    "plugins/one_writer.py": (
+        "from airflow.plugins_manager import AirflowPlugin\n"
+        "from braid.infra.airflow.one_writer import OneWriter\n"
+        "class Plugin(AirflowPlugin):\n"
+        '    name = "braid: one writer at a time"\n'
+        '    fastapi_root_middlewares = [{"name": name, "middleware": OneWriter}]\n'
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,9 @@ def prepare(airflow: LocalAirflow, dags: Path, port: int, working_folder: Path) 
     airflow.folder.chmod(0o700)
     _write(airflow.config, configuration(airflow, dags, port), 0o600)
     _write(airflow.program, program(airflow, working_folder), 0o700)
+    for name, text in EXTENSIONS.items():
+        (airflow.folder / name).parent.mkdir(exist_ok=True)
+        _write(airflow.folder / name, text, 0o600)
     if airflow.password is not None:
         return False
     _write(airflow.passwords, json.dumps({USER: secrets.token_urlsafe(12)}), 0o600)

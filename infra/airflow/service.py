@@ -1,11 +1,9 @@
 """A local Airflow in the background: `start` waits until its DAGs have been read, `stop` leaves nobody behind."""
 
 import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -185,9 +183,6 @@ def _migrate(airflow: LocalAirflow, environment: Mapping[str, str]) -> None:
         )
     if done.returncode != 0:
         raise BraidError(f"Airflow's database cannot be prepared. {last_words(airflow.log('migrate'))}")
-    # With a log beside the file, those who read do not hold up the one who writes; the file remembers it.
-    with closing(sqlite3.connect(airflow.folder / "airflow.db")) as database:
-        database.execute("PRAGMA journal_mode=WAL")
 
 
 def _program(name: str) -> str:

@@ -39,6 +39,10 @@ airflow)
     fi
     exec "$@"
     ;;
+bash | sh | python | python3)
+    # Airflow's chart starts its parts by a shell.
+    exec "$@"
+    ;;
 *)
     exec braid "$@"
     ;;

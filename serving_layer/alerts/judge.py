@@ -92,15 +92,31 @@ def verdict(spot: Spot, fires: bool, known: Standing | None, was_final: bool) ->
 
 def over(
     view: View, standing: Mapping[Spot, Standing], ends: Mapping[Spot, datetime], until: datetime | None
-) -> Iterator[FiringEvent]:
-    """Spots that fire and whose next window is final and does not: what they told of has ended."""
+) -> list[FiringEvent]:
+    """Spots that fire in windows in a row that have come to their end: the next one is final and does not fire."""
     if until is None or not isinstance(view.window, Fixed):
-        return
-    for spot, known in standing.items():
-        if known.fires and known.is_open and spot.start is not None and spot in ends:
-            following = standing.get(Spot(spot.keys, after(view, spot.start)))
-            if ends[spot] + view.window.every <= until and (following is None or not following.fires):
-                yield FiringEvent(spot, "resolved", True, OVER)
+        return []
+    is_open = [
+        (spot.start, spot)
+        for spot, known in standing.items()
+        if known.fires and known.is_open and spot.start is not None and spot in ends
+    ]
+    ended: set[Spot] = set()
+    # The last first: a window is over when the row that it is in is.
+    for start, spot in sorted(is_open, key=_by_start, reverse=True):
+        following = Spot(spot.keys, after(view, start))
+        known = standing.get(following)
+        if known is not None and known.fires:
+            is_over = not known.is_open or following in ended
+        else:
+            is_over = ends[spot] + view.window.every <= until
+        if is_over:
+            ended.add(spot)
+    return [FiringEvent(spot, "resolved", True, OVER) for _, spot in is_open if spot in ended]
+
+
+def _by_start(found: tuple[datetime, Spot]) -> datetime:
+    return found[0]
 
 
 def stands(event: FiringEvent) -> Standing:

@@ -32,7 +32,7 @@ def active_version(settings: Settings, name: str) -> Version:
 
 
 def pin_tail(settings: Settings, version: Version) -> Pinned:
-    tail = pin_at(ViewTables(settings, version.view.name, version.number).tail)
+    tail = pin_at(ViewTables.of(settings, version).tail)
     if tail is None:
         raise no_table(version)
     return tail
@@ -40,7 +40,7 @@ def pin_tail(settings: Settings, version: Version) -> Pinned:
 
 def pin_base(settings: Settings, version: Version) -> Pinned | None:
     """None when no day has been published yet."""
-    return pin_at(ViewTables(settings, version.view.name, version.number).base)
+    return pin_at(ViewTables.of(settings, version).base)
 
 
 def no_table(version: Version) -> NotYet:
@@ -56,7 +56,7 @@ def being_rebuilt(version: Version) -> NotYet:
 
 def read(settings: Settings, version: Version, scope: Scope = EVERYTHING) -> Snapshot:
     """What a question needs of a version's tables, as they are now."""
-    place = ViewTables(settings, version.view.name, version.number).tail
+    place = ViewTables.of(settings, version).tail
     for _ in range(ATTEMPTS):
         # The tail first. Its writer removes rows only after a base covers them: a base that is pinned later covers at
         # least what this tail has lost. The other way round, a publish between the two would be a dip.
@@ -76,7 +76,7 @@ def refuse_other_base(
     """What has left the tail must be in the base that was pinned after it."""
     newest, name = (None, None) if base is None else (base.version, base.table_id)
     if not belongs(mark, name, newest):
-        raise base_lost(ViewTables(settings, version.view.name, version.number))
+        raise base_lost(ViewTables.of(settings, version))
 
 
 @dataclass(frozen=True)

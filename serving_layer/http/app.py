@@ -22,6 +22,7 @@ from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.routes_live import add_live
 from serving_layer.http.routes_running import OtherLayers, add_running
 from serving_layer.http.routes_views import add_views
+from serving_layer.http.turns import Turns
 from serving_layer.memory.all_views import AllViews
 
 __all__ = ["Limits", "OtherLayers", "create_app"]
@@ -71,6 +72,7 @@ def create_app(
     _add_pages(app)
     names = LOOPBACK_NAMES if is_loopback(host) else None
     app.add_middleware(Access, token=token, names=names)
+    app.add_middleware(Turns, limits=limits)
     return app
 
 

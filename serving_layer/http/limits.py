@@ -5,7 +5,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -40,6 +41,30 @@ class Limits:
     def of_one_client(self, number: int) -> int:
         return max(1, number // 4)
 
+    @property
+    def at_once_of_one_client(self) -> int:
+        """Half of those who answer: whoever else asks finds one that is free."""
+        return max(1, self.at_once // 2)
+
+
+class Turn:
+    """A client's right to be answered: held while its answer is waited for, and while anybody works on it."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release, self._held = release, 1
+
+    def hold(self) -> None:
+        self._held += 1
+
+    def give(self) -> None:
+        """Only in the event loop."""
+        self._held -= 1
+        if not self._held:
+            self._release()
+
+
+TURN: ContextVar[Turn | None] = ContextVar("turn", default=None)
+
 
 class Answering:
     """Answers questions in threads, a few at a time, each within its limits."""
@@ -57,6 +82,7 @@ class Answering:
             stoppable = Stoppable()
             future = self._threads.submit(stoppable.run, work)
             future.add_done_callback(lambda _: self._room.release())
+            _held_until(future, TURN.get())
             try:
                 return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
             except TimeoutError:
@@ -84,6 +110,21 @@ class Answering:
                 f"for some keys, or for a longer grain than {format_duration(pane)}.",
                 "start",
             )
+
+
+def _held_until(future: Future[Any], turn: Turn | None) -> None:
+    """The turn is not over while a thread works on it, whoever has gone."""
+    if turn is None:
+        return
+    turn.hold()
+    loop = asyncio.get_running_loop()
+
+    def over(_: Future[Any]) -> None:
+        with suppress(RuntimeError):
+            # The loop has ended, and with it all turns.
+            loop.call_soon_threadsafe(turn.give)
+
+    future.add_done_callback(over)
 
 
 def _stop(stoppable: Stoppable, future: Future[Any]) -> None:

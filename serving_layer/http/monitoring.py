@@ -27,6 +27,7 @@ from serving_layer.http.metrics import (
     OF_LAYERS,
     OF_SERVING,
     REJECTED,
+    SERVING_EPOCH,
     SERVING_LOOK,
     SERVING_PROBLEMS,
 )
@@ -95,6 +96,11 @@ RULES = (
     PlatformRule(
         "BraidServingStandsStill", "answers-are-old", f"{SERVING_LOOK.name} > 15 or {SERVING_PROBLEMS.name} > 0",
         "2m", "critical",
+    ),
+    PlatformRule(
+        "BraidServedEpochBehind", "answers-are-old",
+        f'max by (view, version) ({QUERY_EPOCH.name}{{kind="stream"}}) - on (view, version) group_right '
+        f"{SERVING_EPOCH.name} > 120", "2m", "critical",
     ),
 )  # fmt: skip
 

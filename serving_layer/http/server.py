@@ -17,14 +17,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from braid.errors import BraidError
-from serving_layer.http.access import OPEN, with_headers
+from serving_layer.http.access import OPEN
 from serving_layer.http.limits import Limits
-from serving_layer.http.problems import problem
+from serving_layer.http.turns import refused_slowly
 
 # A connection whose first request has not come after so many seconds is closed.
 SILENT_FOR = 10.0
-# So many beyond the limits are listened to, for what they ask first: a probe is answered, others are turned away.
-SPARE = 64
+# So many beyond the limits are listened to, for what they ask first: a probe is answered, others are turned away. The
+# more there can be the better: one that is cut off comes back at once, and one that waits for its refusal does not.
+SPARE, MOST_SPARE = 64, 4096
 # After that long a client that will not let go is let go.
 PATIENCE = 3
 # Files that the server itself may have open: tables, libraries, its log.
@@ -34,8 +35,8 @@ OWN_FILES = 256
 class OpenConnections:
     """Which connections are within the limits, and which beyond: of those the oldest makes room for the newest."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, spare: int = SPARE) -> None:
+        self.limits, self._spare = limits, spare
         self._within: dict[object, str] = {}
         self._clients: Counter[str] = Counter()
         self._beyond: OrderedDict[object, asyncio.Transport] = OrderedDict()
@@ -48,7 +49,7 @@ class OpenConnections:
             self._clients[client] += 1
             return None
         self._beyond[connection] = transport
-        if len(self._beyond) > SPARE:
+        if len(self._beyond) > self._spare:
             # Not a polite close, which would wait until a client that does not read has read what was sent.
             self._beyond.popitem(last=False)[1].abort()
         if self._clients[client] >= most:
@@ -93,10 +94,10 @@ def limited(connections: OpenConnections) -> type[asyncio.Protocol]:
 
 def _turned_away(app: ASGIApp, status: int, reason: str) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        probe = scope["type"] == "http" and scope["path"] in OPEN
-        refusal = problem(status, reason)
-        refusal.headers["Connection"] = "close"
-        await (app(scope, receive, send) if probe else refusal(scope, receive, with_headers(send)))
+        if scope["type"] == "http" and scope["path"] in OPEN:
+            await app(scope, receive, send)
+        else:
+            await refused_slowly(status, reason, scope, receive, send)
 
     return answer
 
@@ -124,13 +125,14 @@ def serve(app: FastAPI, host: str, port: int, stop: threading.Event, limits: Lim
 def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
     """No more connections than this process may have files open, with room for tables and sockets of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + SPARE + OWN_FILES
+    wanted = limits.connections + MOST_SPARE + OWN_FILES
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     fitting = replace(limits, connections=max(1, min(limits.connections, soft - SPARE - OWN_FILES)))
+    spare = max(SPARE, min(MOST_SPARE, soft - fitting.connections - OWN_FILES))
     return uvicorn.Config(
-        app, http=limited(OpenConnections(fitting)), ws="none", log_level="warning", access_log=False,
+        app, http=limited(OpenConnections(fitting, spare)), ws="none", log_level="warning", access_log=False,
         timeout_graceful_shutdown=PATIENCE,
     )  # fmt: skip
 

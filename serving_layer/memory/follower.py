@@ -88,7 +88,7 @@ class Follower:
         raise being_rebuilt(version)
 
     def _read_tables(self, version: Version) -> ViewInMemory:
-        tables = self._tables(version)
+        tables = ViewTables.of(self._settings, version)
         # The tail first, as every reader: see serving_layer.answer.reader.
         tail = pin_tail(self._settings, version)
         self._base_table: DeltaTable | None = open_table(tables.base)
@@ -119,7 +119,7 @@ class Follower:
     def _take_base(self, now: ViewInMemory) -> tuple[ViewInMemory, frozenset[date]]:
         """The view after the days that were published anew, and those days."""
         if self._base_table is None:
-            self._base_table = open_table(self._tables(now.version).base)
+            self._base_table = open_table(ViewTables.of(self._settings, now.version).base)
             if self._base_table is None:
                 return now, frozenset()
         elif now.base is not None and now.base.logged(now.base.version + 1) is None:
@@ -141,7 +141,7 @@ class Follower:
         is_old_pin = now.old is not None and time.monotonic() - self._pinned_at > PIN_AGAIN
         if not is_large and not is_old_pin:
             return now
-        table = open_table(self._tables(now.version).tail, now.tail_version)
+        table = open_table(ViewTables.of(self._settings, now.version).tail, now.tail_version)
         if table is None:
             return now
         self._pinned_at = time.monotonic()
@@ -176,9 +176,6 @@ class Follower:
 
     def _read(self, now: ViewInMemory) -> list[tuple[str, Pinned, int]]:
         """Table, its pin and the newest version that was read of it."""
-        tables = self._tables(now.version)
+        tables = ViewTables.of(self._settings, now.version)
         base = [] if now.base is None else [(tables.base, now.base, now.base.version)]
         return [(tables.tail, now.tail_pinned, now.tail_version), *base]
-
-    def _tables(self, version: Version) -> ViewTables:
-        return ViewTables(self._settings, self._name, version.number)

@@ -52,14 +52,14 @@ class KafkaTopic:
             kafka.close_producer(producer, 1.0)
 
     def problem(self) -> str | None:
-        """What would keep this sink from working; a topic that is not there is made."""
+        """What would keep this sink from working; nothing is made or written for that."""
         try:
-            self._require_topic()
+            self._require_topic(is_asked_only=True)
         except BraidError as error:
             return str(error)
         return None
 
-    def _require_topic(self) -> None:
+    def _require_topic(self, is_asked_only: bool = False) -> None:
         """A topic that is not there is made, compacted: of each row at least the newest record stays."""
         from kafka import KafkaAdminClient
         from kafka.errors import TopicAlreadyExistsError
@@ -67,14 +67,31 @@ class KafkaTopic:
         topic = self._sink.topic
         with kafka.client(self._settings, KafkaAdminClient, CONNECT_MS) as admin:
             if topic in admin.list_topics():
+                self._require_rights(admin)
                 return
             try:
                 admin.create_topics(
                     {topic: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}}},
-                    wait_for_metadata=True,
+                    wait_for_metadata=not is_asked_only,
+                    validate_only=is_asked_only,
                 )
             except TopicAlreadyExistsError:
                 return
+
+    def _require_rights(self, admin: Any) -> None:
+        """As the broker tells them; an old one that does not is believed to refuse when it is tried."""
+        (found,) = admin.describe_topics([self._sink.topic])
+        allowed = found.get("authorized_operations")
+        lacking = [name for name in ("READ", "WRITE") if allowed and name not in allowed]
+        if lacking:
+            raise self._refused(" and ".join(lacking).lower().replace("write", "write to"))
+
+    def _refused(self, what: str) -> BraidError:
+        return BraidError(
+            f"Kafka does not allow user {self._settings.kafka_user or 'ANONYMOUS'!r} to {what} topic "
+            f"{self._sink.topic!r}: grant it, or name another topic. docs/security.md lists what each part of Braid "
+            "must be allowed."
+        )
 
     def _send(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Returns when the broker has all of them, each once for this producer."""
@@ -102,10 +119,7 @@ class KafkaTopic:
             self.close()
             # A producer that was refused hears it as the reason of another error.
             if "AuthorizationFailed" in f"{error!r} {error}":
-                raise BraidError(
-                    f"Kafka does not allow user {self._settings.kafka_user or 'ANONYMOUS'!r} to do that: to write to "
-                    f"{self._sink.topic!r}. docs/security.md lists what each part must be allowed."
-                ) from None
+                raise self._refused("write to") from None
             raise kafka.refusal(self._settings, error) from None
 
     def _read(self) -> Iterator[dict[str, Any]]:

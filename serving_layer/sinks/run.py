@@ -16,7 +16,7 @@ from braid.runtime import status
 from braid.runtime.lock import alone
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.runtime.status import SINKS, ProcessStatus
+from braid.runtime.status import REMOTE_REPORT, SINKS, ProcessStatus
 from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.alerts.send import Sending
 from serving_layer.memory.blocks import BlockCache
@@ -28,7 +28,9 @@ from serving_layer.sinks.kafka_topic import KafkaTopic
 from serving_layer.sinks.outgoing import Target
 
 PAUSE = 0.05
-# How often a person's word and the status are looked after, and a view that cannot be followed yet.
+# How long deliveries may take to come to their end, all of them together.
+PATIENCE = 30.0
+# How often a person's word and the status are looked after on this machine, and a view that cannot be followed yet.
 EVERY = 1.0
 
 log = Logger("sinks")
@@ -133,11 +135,18 @@ def run(
             _follow(settings, followed, [*sinks, *sending], stop)
         finally:
             stop.set()
-            for thread in threads:
-                thread.join(60.0)
-        for sink in sinks:
-            sink.target.close()
+            _end(threads)
+        for sink, thread in zip(sinks, threads, strict=False):
+            if not thread.is_alive():
+                sink.target.close()
     status.forget(settings, SINKS)
+
+
+def _end(threads: Sequence[threading.Thread]) -> None:
+    """Those who have not ended by then are left: a delivery may be cut off at any moment."""
+    deadline = time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _thread(name: str, work: Callable[[], None]) -> threading.Thread:
@@ -151,6 +160,7 @@ def _follow(
     stop: threading.Event,
 ) -> None:
     started, due = datetime.now(UTC), 0.0
+    every = EVERY if settings.home_is_local else REMOTE_REPORT
     for each in followed:
         each.obey()
     while not stop.wait(PAUSE):
@@ -161,7 +171,7 @@ def _follow(
                 each.obey()
             found = tuple(part.status() for part in parts)
             status.write(settings, ProcessStatus(SINKS, os.getpid(), started, datetime.now(UTC), found))
-            due = time.monotonic() + EVERY
+            due = time.monotonic() + every
 
 
 def _send(sending: Sending, stop: threading.Event) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from braid.errors import BraidError
 from braid.log.events import log_schema
 from braid.log.table import Log
 from braid.runtime.logging import Logger
 from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, epoch_of, newest_commit, next_epoch
-from braid.writing import Batch, beat_due, closing_epoch, may_speak
+from braid.writing import Batch, beat_due, closing_epoch, is_older_table, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
 
@@ -86,6 +87,7 @@ class Appender(BatchWriter):
             # Spark planned this batch only to advance its watermark: there is nothing to append.
             _run_through(rows)
             return
+        self._refuse_older_log(query, batch)
         self._refuse_old_clock(plan)
         commit = self._next(query, batch, plan)
         self._write(rows.coalesce(1) if self._is_small(commit) else rows, commit)
@@ -136,6 +138,21 @@ class Appender(BatchWriter):
         there = Batch(self.last.query, self.last.batch, self.last.end) if self.last else None
         mine = Batch(query, batch, plan.kafka_end(self.log.source.kafka_topic))
         return self.is_there(there, mine, "log", f"source {self.log.source.name!r}")
+
+    def _refuse_older_log(self, query: str, batch: int) -> None:
+        """A log from a backup, beside a checkpoint that has gone on since: what it had read is not read again."""
+        if self.last is None or self.last.query != query or batch - self.last.batch == 1:
+            return
+        between = range(self.last.batch, batch)
+        planned = {
+            number: self.checkpoint.plan(number) for number in between if self.checkpoint.has_plan(number)
+        }
+        if is_older_table(self.last.batch, batch, {number: plan.ends for number, plan in planned.items()}):
+            raise BraidError(
+                f"the log of source {self.log.source.name!r} is older than its checkpoint (batch {self.last.batch} "
+                f"against {batch - 1}): what was read in between is not in it. Restore both as they were at one "
+                f"moment. {self.checkpoint.mend}"
+            )
 
     def _refuse_old_clock(self, plan: Plan) -> None:
         """Deduplication relies on a clock that does not go back by a horizon: a new start holds it where it was."""

@@ -14,7 +14,7 @@ from braid.errors import BraidError
 from braid.runtime.settings import Settings
 from braid.tables.commits import WRITERS, Commit, TailCommit, described, keep, keep_no_more, turns
 from braid.tables.conditional import CONFLICT
-from braid.writing import Batch, decide, may_speak
+from braid.writing import Batch, decide, may_speak, next_turn, was_made
 from speed_layer.jobs.checkpoint import Checkpoint, Plan
 
 Said = TypeVar("Said", Commit, TailCommit)
@@ -125,8 +125,9 @@ class BatchWriter(MicroBatches):
         self.in_doubt = True
         if self.is_fenced:
             commit = replace(commit, token=uuid.uuid4().hex)
-            self._save_alone(writer.option("userMetadata", commit.to_json()), commit, self.turn + 1)
-            self.turn += 1
+            turn = next_turn(self.turn)
+            self._save_alone(writer.option("userMetadata", commit.to_json()), commit, turn)
+            self.turn = turn
         else:
             writer.option("userMetadata", commit.to_json()).save(self.table)
         self.in_doubt = False
@@ -141,7 +142,7 @@ class BatchWriter(MicroBatches):
                 raise
             raise self._not_alone() from None
         newest = next((said for _, said in described(self.table, type(commit).from_json)), None)
-        if newest is None or newest.token != commit.token:
+        if newest is None or not was_made(commit.token, newest.token):
             raise self._not_alone()
 
     def _not_alone(self) -> BraidError:

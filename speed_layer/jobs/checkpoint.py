@@ -44,6 +44,10 @@ class Checkpoint:
         """One that was only planned leaves no rows behind."""
         return bool(self._numbers("commits"))
 
+    def has_plan(self, batch: int) -> bool:
+        """Spark keeps those of the newest hundred batches."""
+        return documents.exists(f"{self.folder}/offsets/{batch}")
+
     def plan(self, batch: int) -> Plan:
         plan: Plan = self._json(f"{self.folder}/offsets/{batch}", _parse_plan)
         return plan

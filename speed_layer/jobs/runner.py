@@ -17,7 +17,7 @@ from braid.errors import BraidError, NotYet
 from braid.runtime import status
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
-from braid.runtime.status import ProcessStatus, QueryStatus
+from braid.runtime.status import REMOTE_REPORT, ProcessStatus, QueryStatus
 from speed_layer.jobs.driver_lock import PATIENCE, only_driver
 from speed_layer.jobs.job import Job, first_line
 
@@ -25,8 +25,6 @@ logger = Logger("jobs")
 
 TICK = 0.2
 TICKS_PER_LOOK = 5
-# How often a status is written that is not on this machine, where each costs a request.
-REMOTE_REPORT = 10.0
 # Whoever is behind by more seconds than this catches up, and says so this often.
 BEHIND = 5.0
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from braid.errors import BraidError
 from braid.tables.commits import Position
 from braid.tables.delta_log import Transaction, newest_version, transaction, transactions
-from speed_layer.recovery import refuse_other_log
+from braid.tables.tail_and_base import refuse_other_log
 from speed_layer.stream.tail import TailWriter
 
 # How often a log is looked at that has no new commit: a local file costs nothing to look for, another one a request.
@@ -117,7 +117,7 @@ class LogFollower:
         if not found:
             self._refuse_gap(version)
         elif not self._is_next(version):
-            refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
+            refuse_other_log(self.writer.log.table, self.writer.tables, self.writer.last)
         return found
 
     def _is_next(self, version: int) -> bool:
@@ -139,7 +139,7 @@ class LogFollower:
         if self.clock() - self._suspected < SUSPECT_EVERY:
             return
         self._suspected = self.clock()
-        refuse_other_log(self.writer.log, self.writer.view, self.writer.last)
+        refuse_other_log(self.writer.log.table, self.writer.tables, self.writer.last)
         table = self.writer.log.table
         newest = newest_version(table)
         # Looked at once more: it may have come between the two looks.

@@ -17,6 +17,7 @@ from braid.states.calendar import watermark
 from braid.tables import spark_tables
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
+from braid.tables.delta_rs import table_id
 from braid.tables.tail_and_base import refuse_lost_base
 from braid.tables.view_tables import ViewTables
 from speed_layer import recovery
@@ -202,7 +203,7 @@ class StreamJob(Job):
         if newest_version(self.tables.tail) is None or newest_version(self.tables.base) is None:
             newest = newest_commit(self.log.table)
             cut = last_closed(newest.epoch, self.settings.epoch) if newest else None
-            spark_tables.create(self.spark, self.tables, self.view, cut)
+            spark_tables.create(self.spark, self.tables, self.view, cut, table_id(self.log.table))
 
     def _read(self, taken: "recovery.Takeover | None") -> DataFrame:
         reader = self.spark.readStream.format("delta").option("maxBytesPerTrigger", MOST_BYTES)

@@ -25,12 +25,11 @@ from braid.states.spark_calendar import no_rows, timestamp
 from braid.tables import delta_rs
 from braid.tables.commits import Commit, Position, TailCommit, newest_tail_commit
 from braid.tables.delta_log import Transaction, transaction
-from braid.tables.tail_and_base import refuse_second_tail, replay_cut
+from braid.tables.tail_and_base import refuse_other_log, refuse_second_tail, replay_cut
 from braid.tables.view_tables import LATE, ViewTables, bounds, tail_columns
 from braid.writing import Batch, may_speak
 from speed_layer.jobs.batch_writer import BatchWriter
 from speed_layer.jobs.checkpoint import Plan
-from speed_layer.recovery import refuse_other_log
 from speed_layer.stream.counts import Counts, highest, observed, rows_in
 
 logger = Logger("stream")
@@ -73,7 +72,7 @@ class TailWriter(BatchWriter):
         if self.last is None:
             refuse_second_tail(self.tables, self.replay_cut)
         self.log_id = delta_rs.table_id(self.log.table)
-        refuse_other_log(self.log, self.view, self.last)
+        refuse_other_log(self.log.table, self.tables, self.last)
 
     def incoming(self, log: DataFrame) -> DataFrame:
         """What the micro-batches are to bring: the view's events, or what they are made of where a table is joined.
@@ -92,8 +91,8 @@ class TailWriter(BatchWriter):
 
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
         """A batch of a query, which reads what was there when the stream began."""
-        position = position_of(plan)
-        if not self._is_committed(query, batch, position):
+        if not self._is_committed(query, batch, position := position_of(plan)):
+            refuse_other_log(self.log.table, self.tables, self.last)
             self._append(rows, query, batch, position, self._arrived(position))
 
     def follow(self, commits: Sequence[Transaction]) -> int | None:

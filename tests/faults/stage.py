@@ -1,5 +1,6 @@
 """What a fault is tried on: two views of one source, and `braid` commands as processes that can be killed."""
 
+import json
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ from braid.define.view import View
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import TailCommit, described
+from speed_layer.jobs.engine import stream
 from tests.streams import MINUTE, NOON, recomputed, served, tables_of
 from tests.waiting import until
 
@@ -33,6 +35,10 @@ requests = replace(weblog.requests, kafka_topic={topic!r})
 page_traffic = replace(weblog.page_traffic, source=requests, measures={{"hits": count(), "bytes": sum_("bytes")}})
 visits = replace(weblog.visits, source=requests, mode="kappa")
 """
+
+# More than a slow machine needs for all that is tried: sending ends when that is done.
+ENDLESS = 2_000_000
+INTERRUPTED = 130
 
 Victim = Literal["python", "jvm", "both"]
 
@@ -62,12 +68,16 @@ class Command:
         until(lambda: text in self.said or self.process.poll() is not None)
         assert text in self.said, self.said
 
+    def java(self) -> list[int]:
+        """The JVMs that it has started."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [child.pid for child in children if child.name() == "java"]
+
     def kill(self, victim: Victim) -> None:
         """Kills the driver, its JVM as a machine that is out of memory does, or both as a container's end does."""
         assert self.process.poll() is None, self.said
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        pids = [child.pid for child in children if child.name() == "java"]
-        assert len(pids) == 1, children
+        pids = self.java()
+        assert len(pids) == 1, pids
         for pid in {"python": [self.process.pid], "jvm": pids, "both": [*pids, self.process.pid]}[victim]:
             os.kill(pid, signal.SIGKILL)
         assert self.ended() != 0
@@ -100,6 +110,9 @@ class Stage:
     def views(self) -> tuple[View, ...]:
         return tuple(load_definitions(self.settings.definitions).views.values())
 
+    def view(self, name: str) -> View:
+        return load_definitions(self.settings.definitions).view(name)
+
     @property
     def log(self) -> Log:
         return Log(self.source, self.settings)
@@ -125,9 +138,24 @@ class Stage:
             self.spark, view, self.settings
         )
 
+    def finish(self) -> None:
+        """All that was sent is ingested and streamed, in the test's own session."""
+        stream(self.spark, self.views, self.settings, sources=[self.source], only=True, once=True)
 
-def states_of(stage: Stage, view: View) -> Counter[Any]:
-    return served(stage.spark, view, tables_of(stage.settings, view))
+
+def send(stage: Stage, truth: Path, events: int, rate: int) -> Command:
+    """The generator's nastiest setting; the answer to what was acknowledged is in the file in the end."""
+    disorder = "--late 0.2 --duplicates 0.05 --malformed 0.03 --out-of-order 0.1"
+    options = f"--topic {stage.source.kafka_topic} --events {events} --rate {rate} --truth {truth} {disorder}"
+    return stage.run("produce", *options.split())
+
+
+def true_ids(truth: Path) -> list[str]:
+    return sorted(json.loads(truth.read_text())["ids"])
+
+
+def states_of(stage: Stage, view: View, number: int = 1) -> Counter[Any]:
+    return served(stage.spark, view, tables_of(stage.settings, view, number))
 
 
 def batches_of(stage: Stage, view: View) -> Counter[tuple[str, int]]:

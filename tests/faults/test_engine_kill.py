@@ -1,6 +1,5 @@
 """The engine, ingest and streams in one, is killed at any moment or told to stop: nothing is lost or counted twice."""
 
-import json
 import random
 import threading
 from collections.abc import Callable
@@ -10,9 +9,17 @@ import pytest
 
 from braid.infra import broker as embedded
 from braid.tables.commits import BaseCommit, described, newest_commit
-from speed_layer.jobs.engine import stream
 from speed_layer.ledger.balance import take_stock
-from tests.faults.stage import Command, Stage, assert_exact, batches_of, has_batches
+from tests.faults.stage import (
+    ENDLESS,
+    INTERRUPTED,
+    Stage,
+    assert_exact,
+    batches_of,
+    has_batches,
+    send,
+    true_ids,
+)
 from tests.streams import tables_of
 from tests.waiting import until
 
@@ -22,9 +29,6 @@ pytestmark = pytest.mark.soak
 # engine that only just started would never have done anything.
 SAID = ("ingest started", "stream started", "batch committed", "folded into the base  view=visits")
 KILLS = 20
-# More than a slow machine needs for all the kills: sending ends when they are done.
-ENDLESS = 2_000_000
-INTERRUPTED = 130
 
 
 @pytest.fixture
@@ -32,22 +36,6 @@ def stage(new_stage: Callable[..., Stage], broker: embedded.Broker) -> Stage:
     return new_stage(
         kafka_bootstrap=broker.bootstrap, epoch="5 seconds", fold_every="10 seconds", trigger="0 seconds"
     )
-
-
-def send(stage: Stage, truth: Path, events: int, rate: int) -> Command:
-    """The generator's nastiest setting; the answer to what was acknowledged is in the file in the end."""
-    disorder = "--late 0.2 --duplicates 0.05 --malformed 0.03 --out-of-order 0.1"
-    options = f"--topic {stage.source.kafka_topic} --events {events} --rate {rate} --truth {truth} {disorder}"
-    return stage.run("produce", *options.split())
-
-
-def true_ids(truth: Path) -> list[str]:
-    return sorted(json.loads(truth.read_text())["ids"])
-
-
-def finish(stage: Stage) -> None:
-    """All that was sent is ingested and streamed, in the test's own session."""
-    stream(stage.spark, stage.views, stage.settings, sources=[stage.source], only=True, once=True)
 
 
 def test_twenty_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
@@ -65,7 +53,7 @@ def test_twenty_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
         engine.kill(moments.choice(["python", "jvm", "both"]))
     assert sending.stop() == INTERRUPTED
     assert_was_at_work(stage)
-    finish(stage)
+    stage.finish()
     books = take_stock(stage.log)
     assert books.balanced, books
     assert books.waiting == 0
@@ -93,5 +81,5 @@ def test_sigterm_stops_it_cleanly_and_closes_its_epoch(stage: Stage, tmp_path: P
     assert newest is not None
     assert newest.beat
     assert stage.accepted_ids() == true_ids(tmp_path / "truth")
-    finish(stage)
+    stage.finish()
     assert_exact(stage)

@@ -1,5 +1,6 @@
 """Ingest that was killed, lost its checkpoint, or was started twice: refused, or gone on with, and never read twice."""
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from braid.errors import BraidError
 from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.tables.maintenance import maintain
+from speed_layer import recovery
 from speed_layer.ingest.job import ingest
 from speed_layer.ingest.quarantine import requeue
 from speed_layer.ledger.balance import take_stock
@@ -55,6 +57,52 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_it_names(
     run(spark, log)
     run(spark, log)
     assert ids(spark, log) == sorted([*map(str, range(10)), "new"])
+    assert take_stock(log).balanced
+
+
+def test_a_log_from_an_old_backup_is_refused_beside_its_checkpoint_and_reads_again_what_it_lacks(
+    spark: Any, log: Log, broker: Broker, tmp_path: Path
+) -> None:
+    topic = str(log.source.kafka_topic)
+    for name in "abc":
+        if name == "b":
+            shutil.copytree(log.table, tmp_path / "backup")
+        send(broker.bootstrap, topic, [event(name)])
+        run(spark, log)
+    shutil.rmtree(log.table)
+    shutil.copytree(tmp_path / "backup", log.table)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    send(broker.bootstrap, topic, [event("d")])
+    for _ in range(2):
+        with pytest.raises(BraidError, match=r"is older than its checkpoint.*`braid recover requests`"):
+            run(spark, log)
+    recover(spark, log)
+    run(spark, log)
+    assert ids(spark, log) == ["a", "b", "c", "d"]
+    assert take_stock(log).balanced
+
+
+def test_a_recovery_that_was_planned_before_the_last_batch_is_refused(
+    spark: Any, log: Log, broker: Broker
+) -> None:
+    """Where no lock keeps them apart, a recovery meets an ingest that is at work."""
+    topic, job = str(log.source.kafka_topic), f"ingest-{log.source.name}"
+    send(broker.bootstrap, topic, [event("a")])
+    run(spark, log)
+    planned = recovery.plan_source(spark, log)
+    send(broker.bootstrap, topic, [event("b")])
+    run(spark, log)
+    recovery.recover(spark, log.settings, job, planned)
+    send(broker.bootstrap, topic, [event("c")])
+    for _ in range(2):
+        with pytest.raises(
+            BraidError, match=r"has gone on since.*to batch \d+, from 0.*`braid recover requests`"
+        ):
+            run(spark, log)
+    recover(spark, log)
+    run(spark, log)
+    run(spark, log)
+    assert ids(spark, log) == ["a", "b", "c"]
     assert take_stock(log).balanced
 
 

@@ -18,6 +18,7 @@ from serving_layer.sinks.kafka_topic import KafkaTopic
 from tests.conftest import Answer
 from tests.processes import command_lines
 from tests.secured import PASSWORD, PLAIN_PASSWORD, Secured, secured_broker
+from tests.serving import view_of
 from tests.sinks import Feeding, begun
 from tests.waiting import until
 
@@ -28,6 +29,7 @@ GRANTED = {
     "writer": (ACLOperation.DESCRIBE, ACLOperation.WRITE),
     "ingest": (ACLOperation.DESCRIBE, ACLOperation.READ),
 }
+OF_A_SINK = (ACLOperation.CREATE, ACLOperation.DESCRIBE, ACLOperation.READ, ACLOperation.WRITE)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                 for operation in operations
             ]
         )
+        own = ResourcePattern(ResourceType.TOPIC, "made-by-a-sink")
+        allow = ACLPermissionType.ALLOW
+        admin.create_acls([ACL("User:maker", "*", operation, allow, own) for operation in OF_A_SINK])
         admin.close()
         yield broker
 
@@ -197,16 +202,34 @@ def test_what_a_user_may_not_do_is_named(as_user: Callable[..., Callable[..., An
 def test_a_sink_whose_topic_it_may_not_use_says_so_before_and_while_it_runs(
     kafka: Secured, home: Path
 ) -> None:
-    stranger = kafka.settings("SASL_PLAINTEXT", **login("stranger"))
-    said = KafkaTopic(kafka_topic("elsewhere"), stranger, str(home)).problem() or ""
-    assert "does not allow user 'stranger' to do that" in said
+    def asked(user: str, topic: str) -> str:
+        settings = kafka.settings("SASL_PLAINTEXT", **login(user))
+        return KafkaTopic(kafka_topic(topic), settings, str(home)).problem() or ""
+
+    assert "does not allow user 'stranger' to do that" in asked("stranger", "elsewhere")
+    # It sees the topic, and that is not enough: a sink reads what it has written.
+    assert "does not allow user 'ingest' to write to topic 'requests'" in asked("ingest", TOPIC)
+    assert "does not allow user 'writer' to read topic 'requests'" in asked("writer", TOPIC)
     settings = kafka.settings("SASL_PLAINTEXT", home=str(home), **login("ingest"))
     begun(settings, tumbling("1 minute"))
     sink = kafka_topic(TOPIC)
     feeding = Feeding(settings, sink, KafkaTopic(sink, settings, str(home / "sinks")))
     assert not feeding.delivering.turn()
-    assert "does not allow user 'ingest' to do that" in (feeding.delivering.status().error or "")
-    assert PASSWORD not in said + str(feeding.delivering.status())
+    assert "does not allow user 'ingest' to write to" in (feeding.delivering.status().error or "")
+    assert PASSWORD not in asked("ingest", TOPIC) + str(feeding.delivering.status())
+
+
+def test_who_may_create_a_topic_is_told_so_and_nothing_is_made(kafka: Secured, home: Path) -> None:
+    settings = kafka.settings("SASL_PLAINTEXT", home=str(home), **login("maker"))
+    sink = KafkaTopic(kafka_topic("made-by-a-sink"), settings, str(home))
+    assert sink.problem() is None
+    admin = KafkaAdminClient(bootstrap_servers=kafka.anonymous)
+    assert "made-by-a-sink" not in admin.list_topics()
+    assert sink.held(view_of(tumbling("1 minute"))).state == {}
+    assert "made-by-a-sink" in admin.list_topics()
+    admin.close()
+    # And now it has all that it needs there.
+    assert sink.problem() is None
 
 
 def test_no_process_has_the_password_on_its_command_line(kafka: Secured, home: Path, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A base that is lost, or older than its tail, is refused by all who read and write: nothing else has its rows."""
 
 import shutil
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.parity import complete_upto
 from braid.runtime.settings import Settings
+from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version
 from serving_layer.answer.reader import active_version, read
 from serving_layer.memory.follower import Follower
@@ -25,30 +26,38 @@ from tests.streams import Feed, recomputed, requests, run_once, served, some, ta
 LOST = r"the base of view 'traffic' at .* lacks what the tail has left to it.*`braid kappa replay traffic`"
 
 
-@pytest.fixture
-def settings(home: Path) -> Settings:
-    return Settings(
-        home=str(home),
-        spark_master="local[2]",
-        kafka_bootstrap="127.0.0.1:1",
-        fold_every=timedelta(minutes=2),
-    )
+@dataclass(frozen=True)
+class Full:
+    """A home in which a view has history, days that were folded or published, and rows beyond them."""
+
+    view: View
+    feed: Feed
+    # The view's base as it was before most of that.
+    backup: Path
 
 
 @pytest.fixture
-def feed(spark: Any, settings: Settings) -> Feed:
-    return Feed(spark, Log(requests, settings))
+def full(spark: Any, home: Path, at_home: Settings, made_once: Callable[..., Path]) -> Callable[[Any], Full]:
+    """Puts such a home in the place of this test's, for a view of a mode."""
+
+    def put(mode: Any) -> Full:
+        view = replace(traffic, mode=mode)
+        made = made_once(f"full-{mode}", lambda folder: fill(spark, at_home, view, folder))
+        shutil.copytree(made / "home", home)
+        last = newest_commit(Log(requests, at_home).table)
+        assert last is not None
+        return Full(view, Feed(spark, Log(requests, at_home), last.batch), made / "backup")
+
+    return put
 
 
-def forget_tables(spark: Any) -> None:
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
-def filled(spark: Any, settings: Settings, feed: Feed, view: View) -> None:
-    """History, days that were folded or published and have left the tail, and rows beyond them."""
+def fill(spark: Any, at_home: Settings, view: View, folder: Path) -> None:
+    settings = at_home.model_copy(update={"home": str(folder / "home")})
+    feed, tables = Feed(spark, Log(requests, settings)), tables_of(settings, view)
     feed.commit(some(50, 0), 0)
     feed.beat(1)
     run_once(spark, settings, view)
+    shutil.copytree(tables.base, folder / "backup")
     for minute in range(2, 8):
         feed.commit(some(10, minute), minute)
     feed.beat(8)
@@ -58,7 +67,11 @@ def filled(spark: Any, settings: Settings, feed: Feed, view: View) -> None:
         run_once(spark, settings, view)
     feed.commit(some(10, 9), 9)
     run_once(spark, settings, view)
-    assert served(spark, view, tables_of(settings, view)) == recomputed(spark, view, settings)
+    assert served(spark, view, tables) == recomputed(spark, view, settings)
+
+
+def forget_tables(spark: Any) -> None:
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def assert_refused(spark: Any, settings: Settings, view: View) -> None:
@@ -86,45 +99,44 @@ def assert_refused(spark: Any, settings: Settings, view: View) -> None:
 
 @pytest.mark.parametrize("mode", ["lambda", "kappa"])
 def test_a_base_that_is_gone_beside_its_tail_is_refused_and_the_view_is_built_anew(
-    spark: Any, settings: Settings, feed: Feed, mode: Any
+    spark: Any, at_home: Settings, full: Callable[[Any], Full], mode: Any
 ) -> None:
-    view = replace(traffic, mode=mode)
-    filled(spark, settings, feed, view)
-    shutil.rmtree(tables_of(settings, view).base)
+    view = full(mode).view
+    shutil.rmtree(tables_of(at_home, view).base)
     forget_tables(spark)
-    assert_refused(spark, settings, view)
-    made = replay(spark, settings, view)
+    assert_refused(spark, at_home, view)
+    made = replay(spark, at_home, view)
     assert made.number == 2
-    assert served(spark, view, tables_of(settings, view, 2)) == recomputed(spark, view, settings)
+    assert served(spark, view, tables_of(at_home, view, 2)) == recomputed(spark, view, at_home)
 
 
 def test_a_base_that_is_older_than_its_tail_is_refused(
-    spark: Any, settings: Settings, feed: Feed, tmp_path: Path
+    spark: Any, at_home: Settings, full: Callable[[Any], Full]
 ) -> None:
-    view = replace(traffic, mode="kappa")
-    feed.commit(some(50, 0), 0)
-    feed.beat(1)
-    run_once(spark, settings, view)
-    tables = tables_of(settings, view)
-    shutil.copytree(tables.base, tmp_path / "backup")
-    filled(spark, settings, feed, view)
+    there = full("kappa")
+    tables = tables_of(at_home, there.view)
     shutil.rmtree(tables.base)
-    shutil.copytree(tmp_path / "backup", tables.base)
+    shutil.copytree(there.backup, tables.base)
     forget_tables(spark)
-    assert_refused(spark, settings, view)
+    assert_refused(spark, at_home, there.view)
 
 
-def test_a_base_of_another_view_is_refused(spark: Any, settings: Settings, feed: Feed) -> None:
-    view = replace(traffic, mode="kappa")
-    filled(spark, settings, feed, view)
-    other = replace(view, name="other")
-    run_once(spark, settings, other)
-    for minute in range(10, 30, 4):
-        feed.commit(some(10, minute), minute)
-        feed.beat(minute + 1)
-        run_once(spark, settings, other)
-    tables, others = tables_of(settings, view), tables_of(settings, other)
+def test_a_base_of_another_view_is_refused(
+    spark: Any, at_home: Settings, full: Callable[[Any], Full]
+) -> None:
+    there = full("kappa")
+    other = replace(there.view, name="other")
+    tables, others = tables_of(at_home, there.view), tables_of(at_home, other)
+    run_once(spark, at_home, other)
+    minute = 10
+    # Not older by its number, so that it is known by whose it is alone.
+    while newest_version(others.base) <= newest_version(tables.base):
+        there.feed.commit(some(10, minute), minute)
+        there.feed.beat(minute + 1)
+        run_once(spark, at_home, other)
+        minute += 4
+        assert minute < 60, "the other base does not grow"
     shutil.rmtree(tables.base)
     shutil.copytree(others.base, tables.base)
     forget_tables(spark)
-    assert_refused(spark, settings, view)
+    assert_refused(spark, at_home, there.view)

@@ -25,24 +25,8 @@ from speed_layer.stream.job import StreamJob
 from tests.ingesting import event, ids, recover, rows, run
 from tests.kafka import send
 from tests.streams import NOON, Feed, recomputed, run_once, served, some, tables_of, traffic
-from tests.streams import requests as web_requests
 
 local = pytest.mark.usefixtures("home")
-
-
-@pytest.fixture
-def at_home(home: Path) -> Settings:
-    return Settings(
-        home=str(home),
-        spark_master="local[2]",
-        kafka_bootstrap="127.0.0.1:1",
-        fold_every=timedelta(minutes=2),
-    )
-
-
-@pytest.fixture
-def feed(spark: Any, at_home: Settings) -> Feed:
-    return Feed(spark, Log(web_requests, at_home))
 
 
 def clean_up(spark: Any, table: str) -> None:
@@ -181,6 +165,50 @@ def test_a_log_that_another_one_was_put_in_the_place_of_is_refused(
         feed.commit(some(7, minute, seed=6), minute)
     with pytest.raises(BraidError, match=r"it is the table .*`braid kappa replay traffic`"):
         run_once(spark, at_home, traffic)
+
+
+def test_a_day_is_not_published_from_a_log_that_is_not_the_one_of_its_tail(
+    spark: Any, at_home: Settings, feed: Feed
+) -> None:
+    """A cut of before: the new log has nothing up to it, and what the tail has up to it would count no more."""
+    from batch_layer.run import Asked
+    from batch_layer.run import run as batch
+
+    hits = replace(traffic, measures={"hits": traffic.measures["hits"]})
+    feed.commit([], 0)
+    run_once(spark, at_home, hits)
+    for minute in (1, 2):
+        feed.commit(some(20, minute), minute)
+    run_once(spark, at_home, hits)
+    before = served(spark, hits, tables_of(at_home, hits))
+    shutil.rmtree(feed.log.table)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    feed.commit(some(20, 1) + some(20, 2), 5)
+    feed.beat(7)
+    with pytest.raises(BraidError, match=r"it is the table .*`braid kappa replay traffic`"):
+        batch(lambda: spark, at_home, [hits], Asked(cut=NOON + timedelta(minutes=1), force=True))
+    assert served(spark, hits, tables_of(at_home, hits)) == before
+
+
+def test_a_view_that_was_published_before_its_stream_began_knows_its_log(
+    spark: Any, at_home: Settings, feed: Feed
+) -> None:
+    from batch_layer.run import Asked
+    from batch_layer.run import run as batch
+
+    feed.commit(some(20, 1), 1)
+    feed.beat(2)
+    batch(lambda: spark, at_home, [traffic], Asked())
+    tables = tables_of(at_home, traffic)
+    before = served(spark, traffic, tables)
+    shutil.rmtree(feed.log.table)
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    # The same events, ingested later: beyond the cut of the day that has them.
+    feed.commit(some(20, 1), 5)
+    feed.beat(6)
+    with pytest.raises(BraidError, match=r"it is the table .*`braid kappa replay traffic`"):
+        run_once(spark, at_home, traffic)
+    assert served(spark, traffic, tables) == before
 
 
 def test_a_tail_whose_commits_do_not_say_which_log_they_read_is_gone_on_with(

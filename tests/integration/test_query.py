@@ -44,7 +44,7 @@ class Written:
         self.settings, self.spark = settings, spark
         with changing(settings, self.view.name) as draft:
             draft.value = deployed(draft.value, self.view, datetime(2024, 1, 1, tzinfo=UTC))
-        create(spark, self.tables, self.view, None)
+        create(spark, self.tables, self.view, None, None)
         events = [
             event | {"host": event["host"] and event["host"][:5]}
             for event in harness.random_events(400, 5, FIRST, 30 * 3600)

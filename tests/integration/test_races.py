@@ -1,5 +1,6 @@
 """Writers that meet at the worst moment: between what one has read and what it commits, another commits."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -34,18 +35,30 @@ TODAY, BEFORE = NOON.date(), NOON.date() - timedelta(days=1)
 
 
 @pytest.fixture
-def settings(home: Path) -> Settings:
-    return Settings(
-        home=str(home),
-        spark_master="local[2]",
-        kafka_bootstrap="127.0.0.1:1",
-        fold_every=timedelta(minutes=2),
-    )
+def settings(at_home: Settings) -> Settings:
+    return at_home
 
 
 @pytest.fixture
 def feed(spark: Any, settings: Settings) -> Feed:
     return Feed(spark, Log(requests, settings))
+
+
+@pytest.fixture
+def begun(
+    request: pytest.FixtureRequest, spark: Any, settings: Settings, feed: Feed, made_once: Callable[..., Path]
+) -> StreamJob:
+    """The stream of `hits`, or of the view that is given, which has begun with an empty log."""
+    view: View = getattr(request, "param", hits)
+
+    def make(folder: Path) -> None:
+        here = settings.model_copy(update={"home": str(folder)})
+        Feed(spark, Log(requests, here)).commit([], 0)
+        started(spark, here, view)
+
+    shutil.copytree(made_once(f"begun-{view.mode}", make), settings.home)
+    feed.batch = 0
+    return started(spark, settings, view)
 
 
 def some(number: int, name: str, day: date = TODAY) -> list[dict[str, Any]]:
@@ -109,10 +122,9 @@ def once(act: Callable[[], Any], before: Callable[..., Any]) -> Callable[..., An
 
 
 def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
-    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: Any, settings: Settings, feed: Feed, begun: StreamJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed.commit([], 0)
-    job = started(spark, settings, hits)
+    job = begun
     for part in range(4):
         feed.commit(some(5, f"a{part}") + some(3, f"b{part}", BEFORE), 1)
     feed.beat(3)
@@ -133,11 +145,10 @@ def test_a_stream_that_lags_behind_a_publish_loses_nothing_when_it_collects(
 
 
 def test_what_is_appended_to_an_epoch_after_it_was_read_is_not_replaced(
-    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: Any, settings: Settings, feed: Feed, begun: StreamJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody may append to an epoch that is complete; if somebody does, it is seen before the commit."""
-    feed.commit([], 0)
-    job = started(spark, settings, hits)
+    job = begun
     for part in range(2):
         feed.commit(some(5, f"a{part}"), 1)
     feed.beat(4)
@@ -152,12 +163,11 @@ def test_what_is_appended_to_an_epoch_after_it_was_read_is_not_replaced(
     assert served(spark, hits, tables) == recomputed(spark, hits, settings)
 
 
+@pytest.mark.parametrize("begun", [replace(hits, mode="kappa")], indirect=True, ids=["kappa"])
 def test_a_fold_does_not_take_a_publish_back_that_is_made_meanwhile(
-    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: Any, settings: Settings, feed: Feed, begun: StreamJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kappa = replace(hits, mode="kappa")
-    feed.commit([], 0)
-    job = started(spark, settings, kappa)
+    kappa, job = begun.version.view, begun
     for minute in (1, 2, 3, 4):
         feed.commit(some(10 * minute, f"m{minute}"), minute)
     for _ in range(4):
@@ -177,11 +187,10 @@ def test_a_fold_does_not_take_a_publish_back_that_is_made_meanwhile(
     assert served(spark, kappa, tables) == recomputed(spark, kappa, settings)
 
 
+@pytest.mark.usefixtures("begun")
 def test_of_two_publishes_of_a_day_the_later_cut_stays(
     spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed.commit([], 0)
-    started(spark, settings, hits)
     for minute in (1, 2, 3):
         feed.commit(some(10 * minute, f"m{minute}"), minute)
     feed.beat(9)

@@ -1,7 +1,12 @@
 """`braid sink`, `braid alerts` and `braid check`: what a person sees of numbers that leave, and of what is wrong."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +20,14 @@ from braid.runtime.settings import Settings
 from braid.runtime.status import SINKS, read_all
 from serving_layer.sinks.check import alert_problems, served_schema, sink_problems
 from serving_layer.sinks.run import run
-from tests.conftest import Answer
+from tests.conftest import Answer, free_port
 from tests.postgres import Server, a_server
 from tests.serving import MIDNIGHT, MINUTE, some_events
 from tests.sinks import begun
 from tests.waiting import until
 
+ROOT = Path(__file__).parents[2]
+BRAID = str(Path(sys.executable).with_name("braid"))
 DEFINITIONS = """\
 from dataclasses import replace
 from braid import Alert, files, kafka_topic, postgres, tumbling, webhook
@@ -108,6 +115,36 @@ def test_a_sink_is_seen_paused_resumed_and_delivered_again(
     assert {"alert", "state", "keys", "numbers", "window_start", "fired", "corrected"} <= listed[0].keys()
     assert "busy" in braid("alerts", "busy").out
     assert "busy" in braid("alerts").out
+
+
+def test_probes_see_the_process_of_the_sinks(define: Callable[..., Settings], server: Server) -> None:
+    settings = define('postgres("warehouse", table="hits")')
+    begun(settings, tumbling("1 minute"))
+    port = free_port()
+    known = {"BRAID_HOME": settings.home, "BRAID_HEALTH_PORT": str(port), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([BRAID, "sink", "run", "--health"], env=os.environ | known)
+
+    def answered(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    try:
+        until(lambda: answered("/alive")[0] == 200, 60)
+        until(lambda: "braid_query_batch{" in answered("/metrics")[1], 60)
+        assert 'kind="sink"' in answered("/metrics")[1]
+        until(lambda: answered("/health")[0] == 200, 60)
+        server.stop()
+        until(lambda: answered("/health")[0] == 503, 60)
+        assert answered("/alive")[0] == 200
+    finally:
+        server.start()
+        process.terminate()
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize(

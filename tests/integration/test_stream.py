@@ -1,5 +1,6 @@
 """A stream counts every event of its log once, however the log is cut into batches, epochs and days."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,6 +52,20 @@ def settings(home: Path) -> Settings:
 @pytest.fixture
 def feed(spark: Any, settings: Settings) -> Feed:
     return Feed(spark, Log(requests, settings))
+
+
+@pytest.fixture
+def begun(spark: Any, settings: Settings, feed: Feed, made_once: Callable[..., Path]) -> Feed:
+    """The feed of a log that is empty so far, with which the stream of `traffic` has begun."""
+
+    def make(folder: Path) -> None:
+        here = settings.model_copy(update={"home": str(folder)})
+        Feed(spark, Log(requests, here)).commit([], 0)
+        run_once(spark, here, traffic)
+
+    shutil.copytree(made_once("begun-traffic", make), settings.home)
+    feed.batch = 0
+    return feed
 
 
 def epochs(spark: Any, settings: Settings, view: View) -> dict[int, int]:
@@ -151,24 +166,20 @@ def test_a_cut_is_complete_only_when_a_later_epoch_was_committed(
 
 
 def test_a_closed_epoch_becomes_one_file_and_an_open_one_stays_as_it_is(
-    spark: Any, settings: Settings, feed: Feed
+    spark: Any, settings: Settings, begun: Feed
 ) -> None:
-    feed.commit([], 0)
-    run_once(spark, settings, traffic)
     for seed, minute in enumerate((1, 1, 2, 2)):
-        feed.commit(some(10, minute, seed), minute)
+        begun.commit(some(10, minute, seed), minute)
         run_once(spark, settings, traffic)
     assert epochs(spark, settings, traffic) == {1: 1, 2: 2}
     assert served(spark, traffic, tables_of(settings, traffic)) == recomputed(spark, traffic, settings)
 
 
 def test_a_fold_says_the_last_batch_again_and_changes_no_data(
-    spark: Any, settings: Settings, feed: Feed
+    spark: Any, settings: Settings, begun: Feed
 ) -> None:
-    feed.commit([], 0)
-    run_once(spark, settings, traffic)
     for minute in (1, 1, 2):
-        feed.commit(some(10, minute), minute)
+        begun.commit(some(10, minute), minute)
         run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
     (version, fold), (_, before), *_ = described(tables.tail, TailCommit.from_json)
@@ -181,17 +192,15 @@ def test_a_fold_says_the_last_batch_again_and_changes_no_data(
 
 
 def test_what_a_published_day_covers_is_collected_and_nothing_else(
-    spark: Any, settings: Settings, feed: Feed
+    spark: Any, settings: Settings, begun: Feed
 ) -> None:
-    feed.commit([], 0)
-    run_once(spark, settings, traffic)
     for minute in (1, 2, 3):
-        feed.commit(some(30, minute), minute)
+        begun.commit(some(30, minute), minute)
     run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
     publish(spark, settings, traffic, days=1, cut=NOON + 2 * MINUTE)
     before = served(spark, traffic, tables)
-    feed.beat(4)
+    begun.beat(4)
     run_once(spark, settings, traffic)
     assert served(spark, traffic, tables) == before == recomputed(spark, traffic, settings)
     days = pinned(spark, tables.base).select("day").distinct().collect()
@@ -228,14 +237,14 @@ def test_a_kappa_view_folds_its_own_tail_into_its_base(spark: Any, settings: Set
     assert min(epochs(spark, often, kappa)) > 2
 
 
-def test_late_events_are_counted_and_marked_as_revisions(spark: Any, settings: Settings, feed: Feed) -> None:
+def test_late_events_are_counted_and_marked_as_revisions(spark: Any, settings: Settings, begun: Feed) -> None:
     one = {"host": "h", "url": "/", "bytes": 1}
-    feed.commit([], 0)
+    begun.commit([one | {"id": "a", "time": NOON}], 1)
+    begun.commit([one | {"id": "b", "time": NOON + 30 * MINUTE}], 2)
     run_once(spark, settings, traffic)
-    feed.commit([one | {"id": "a", "time": NOON}], 1)
-    feed.commit([one | {"id": "b", "time": NOON + 30 * MINUTE}], 2)
-    run_once(spark, settings, traffic)
-    feed.commit([one | {"id": "late", "time": NOON}, one | {"id": "not late", "time": NOON + 20 * MINUTE}], 3)
+    begun.commit(
+        [one | {"id": "late", "time": NOON}, one | {"id": "not late", "time": NOON + 20 * MINUTE}], 3
+    )
     run_once(spark, settings, traffic)
     rows = pinned(spark, tables_of(settings, traffic).tail).where("_late > 0").collect()
     assert [(row.pane.astimezone(NOON.tzinfo), row._late, row["count"]) for row in rows] == [(NOON, 1, 1)]
@@ -243,12 +252,10 @@ def test_late_events_are_counted_and_marked_as_revisions(spark: Any, settings: S
 
 
 def test_an_optimize_or_a_vacuum_as_the_newest_commit_does_not_make_a_batch_count_twice(
-    spark: Any, settings: Settings, feed: Feed
+    spark: Any, settings: Settings, begun: Feed
 ) -> None:
-    feed.commit([], 0)
-    run_once(spark, settings, traffic)
     tables = tables_of(settings, traffic)
-    feed.commit(some(20, 1), 1)
+    begun.commit(some(20, 1), 1)
     run_once(spark, settings, traffic)
     forget_last_batch(Path(tables.checkpoint))
     maintain(spark, tables.tail)
@@ -273,8 +280,6 @@ def test_a_lost_checkpoint_is_refused_and_mended_by_the_command_that_is_named(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    import shutil
-
     definitions = tmp_path / "definitions.py"
     definitions.write_text("from tests.streams import requests, traffic\n")
     monkeypatch.setenv("BRAID_DEFINITIONS", str(definitions))

@@ -1,6 +1,6 @@
 """Two engines at once, where no lock keeps the second one out: one of them goes on, the other one is told."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,23 @@ from braid.runtime.settings import Settings
 from braid.tables.commits import Commit, newest_commit, newest_tail_commit
 from braid.tables.delta_log import transactions
 from speed_layer.ingest.appender import Appender
+from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
 from speed_layer.stream.tail import TailWriter
 from tests.streams import MINUTE, NOON, Feed, recomputed, requests, run_once, served, some, tables_of, traffic
 
+kappa = replace(traffic, mode="kappa")
+
 
 @pytest.fixture
 def settings(home: Path) -> Settings:
-    return Settings(home=str(home), spark_master="local[2]", kafka_bootstrap="127.0.0.1:1", strict=True)
+    """A home that is a URI has no lock, wherever it lies."""
+    return Settings(
+        home=f"file://{home}",
+        spark_master="local[2]",
+        kafka_bootstrap="127.0.0.1:1",
+        fold_every=timedelta(minutes=2),
+    )
 
 
 @pytest.fixture
@@ -29,17 +38,33 @@ def feed(spark: Any, settings: Settings) -> Feed:
     return Feed(spark, Log(requests, settings))
 
 
-def engine(spark: Any, settings: Settings) -> TailWriter:
-    """The writer of a stream that has begun, and is told by the test what to read next."""
+@dataclass(frozen=True)
+class Begun:
+    """A stream that has begun, and is told by the test what to read and when to fold."""
+
+    writer: TailWriter
+    folding: Folding
+
+    def reads(self, feed: Feed) -> None:
+        """All that is there."""
+        assert self.writer.last is not None
+        self.writer.follow(list(transactions(feed.log.table, self.writer.last.position.version)))
+
+
+def begun(spark: Any, settings: Settings) -> Begun:
     version = deployment.load(settings, traffic.name).active
     assert version is not None
     job = StreamJob(spark, settings, lambda: NOON + timedelta(days=3), version=version)
     job.start(once=True)
     job.stop()
-    writer = job.tail_writer
-    assert writer is not None
-    writer.stopping.clear()
-    return writer
+    assert job.tail_writer is not None
+    assert job.folding is not None
+    job.tail_writer.stopping.clear()
+    return Begun(job.tail_writer, job.folding)
+
+
+def engine(spark: Any, settings: Settings) -> TailWriter:
+    return begun(spark, settings).writer
 
 
 def test_the_batch_of_the_second_is_noticed_and_neither_counted_nor_waited_for(
@@ -109,4 +134,5 @@ def test_a_heartbeat_of_the_second_does_not_say_an_old_batch_again(
 def test_a_home_without_a_lock_is_always_strict(settings: Settings) -> None:
     assert settings.is_fenced
     assert not Settings(home="/data").is_fenced
+    assert Settings(home="/data", strict=True).is_fenced
     assert Settings(home="s3a://bucket/home").is_fenced

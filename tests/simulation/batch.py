@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from braid import cut as rules
 from tests.simulation import ingest
-from tests.simulation.engine import BASE, commit_to_base, create, has_its_base, refuse_another_log
+from tests.simulation.engine import BASE, commit_to_base, create, has_its_base, refuse_another_log, word
 from tests.simulation.store import Table
 from tests.simulation.world import LENGTH, NotYet, Refused, Steps, World, throughs
 
@@ -22,7 +22,8 @@ def publish(world: World, day: int, back: int) -> Steps:
     present = throughs(version.base.files[-1]).get(day) if version.base else None
     cut = rules.effective(cut, present, version.tail.properties["replay_cut"] if version.tail else None)
     yield
-    refuse_another_log(world, version.tail, version.base)
+    if version.tail is not None:
+        refuse_another_log(world, version.tail, word(version.tail))
     if not has_its_base(version):
         raise Refused("the base lacks what left the tail")
     if version.tail is None:

@@ -31,24 +31,30 @@ BASE, TAIL = "braid-base", "braid-tail"
 
 def create(world: World, version: Version, cut: int | None) -> Steps:
     """The base first, then the tail, which fixes the replay's cut."""
-    assert world.log is not None
+    covered = throughs(version.base.files[-1]).values() if version.base is not None else ()
+    if not writing.may_begin(covered, None if version.tail is None else cut):
+        raise Refused("there is a base that another tail was folded into")
     if version.base is None:
-        version.base = Table(world.name("base"), TAIL_RETENTION, log=world.log.id)
+        version.base = Table(world.name("base"), TAIL_RETENTION)
         yield
+    if (log := world.log) is None:
+        raise Refused("the log is gone")
     if version.tail is None:
-        version.tail = Table(world.name("tail"), TAIL_RETENTION, replay_cut=cut, log=world.log.id)
+        version.tail = Table(world.name("tail"), TAIL_RETENTION, replay_cut=cut, log=log.id, life=log.life)
 
 
-def refuse_another_log(world: World, *tables: Table | None) -> None:
-    """Both tables say which log they were made from."""
-    for table in tables:
-        log = world.log
-        if (
-            table is not None
-            and log is not None
-            and not writing.is_same_table(table.properties["log"], log.id)
-        ):
-            raise Refused("the log is another one")
+def refuse_another_log(world: World, tail: Table, last: Mark | None) -> None:
+    """A tail says which log it has read, and its last commit there, or for which it was made."""
+    log = world.log
+    if log is None:
+        return
+    position, read = (last.position, last.read) if last is not None else (Position(0), "")
+    known = (last.log if last is not None else "") or tail.properties["log"]
+    is_known = position.is_between_commits and position.version > 0
+    before = log.commit_at(position.version - 1) if is_known else None
+    mark = before.mark if before is not None else None
+    if writing.differs_from_read(known, log.id, position.version, log.newest, read, mark):
+        raise Refused("the log is another one")
 
 
 class Engine:
@@ -62,6 +68,13 @@ class Engine:
         self.follower: Steps = self._follow()
         self.folder: Steps = self._fold()
 
+    @property
+    def log(self) -> Table:
+        """Whatever stands in its place."""
+        if self.world.log is None:
+            raise Refused("the log is gone")
+        return self.world.log
+
     # -- the start
 
     def _start(self) -> Steps:
@@ -73,12 +86,10 @@ class Engine:
         if version.tail is None or version.base is None:
             newest = ingest.word(world)
             cut = rules.last_closed(newest.epoch, LENGTH) if newest else None
-            refuse_another_log(world, version.base)
-            self._refuse_base_of_another_tail(version.base, cut)
             yield from create(world, version, cut)
         assert version.tail is not None
         assert version.base is not None
-        self.tail, self.base, self.log = version.tail, version.base, world.log
+        self.tail, self.base, self.log_id = version.tail, version.base, self.log.id
         found = self.tail.said_back(Mark)
         self.last = word(self.tail)
         self.replay_cut = fixed_cut(self)
@@ -91,7 +102,8 @@ class Engine:
         self.base_through = max(covered, default=None)
         self.covers = self.collected = None
         if self.last is not None and found is None:
-            yield from self._say(Saving(self.tail, self.last, **self._turn(self.last)), {}, self.last)
+            again = replace(self.last, token=world.name("token"), turn=None)
+            yield from self._say(Saving(self.tail, again, **self._turn(again)), {}, again)
         self.tail.note = None
         self.started = True
 
@@ -102,14 +114,14 @@ class Engine:
 
     def _refuse(self) -> None:
         version, last, checkpoint = self.version, self.last, self.version.checkpoint
-        refuse_another_log(self.world, self.tail, self.base)
+        refuse_another_log(self.world, self.tail, last)
         if last is None:
             self._refuse_base_of_another_tail(self.base, self.replay_cut)
         query = checkpoint.query if checkpoint else None
         finished = checkpoint is not None and checkpoint.finished > 0
         if writing.is_lost(last is not None, bool(self.tail.files[-1]), finished):
             raise Refused("the tail is gone, or does not say who wrote it")
-        if last is not None and last.query not in (query, version.replaces):
+        if last is not None and not writing.may_go_on(query, last.query, version.replaces, finished):
             raise Refused("the checkpoint is lost")
         if checkpoint is None:
             version.checkpoint = Checkpoint(self.world.name("query"))
@@ -143,6 +155,8 @@ class Engine:
         self.holds = "follower"
         if checkpoint.snapshot is None:
             checkpoint.snapshot = self.log.newest
+        if checkpoint.snapshot > self.log.newest:
+            raise Refused("the log has no such version")
         # An optimised log gives its files in any order.
         files = sorted(self.log.files[checkpoint.snapshot].values(), key=lambda file: file.number * 7 % 5)
         number = checkpoint.finished
@@ -159,6 +173,7 @@ class Engine:
         if decision in ("stranger", "older"):
             raise Refused(decision)
         if decision == "write":
+            refuse_another_log(self.world, self.tail, self.last)
             chosen = files[before : position.index if position.starting else len(files)]
             rows = [(epoch, file.part, digit) for file in chosen for epoch, digit in file.rows]
             yield from self._append(checkpoint.query, number, position, rows)
@@ -174,6 +189,7 @@ class Engine:
             if commit is None:
                 raise Refused("a commit of the log is gone")
             found.append(commit)
+        refuse_another_log(self.world, self.tail, self.last)
         while found and waits_without_end(found):
             yield
         if found:
@@ -186,8 +202,9 @@ class Engine:
         mark = Mark(
             query, number, position, epoch=epoch,
             complete=rules.complete_after(epoch, LENGTH, position.starting), replay_cut=self.replay_cut,
-            replaying=position.starting, collected=self.last.collected if self.last else UNKNOWN, log=self.log.id,
+            replaying=position.starting, collected=self.last.collected if self.last else UNKNOWN, log=self.log_id,
             base=self.last.base if self.last else "", needs=self.last.needed if self.last else UNKNOWN,
+            read=self._mark_before(position), token=self.world.name("token"),
         )  # fmt: skip
         by_epoch: dict[int, dict[int, int]] = {}
         for came, day, digit in rows:
@@ -205,6 +222,10 @@ class Engine:
                 return found.said.epoch
         return self.last.epoch if self.last else None
 
+    def _mark_before(self, position: Position) -> str:
+        found = self.log.commit_at(position.version - 1) if position.is_between_commits else None
+        return found.mark if found is not None else ""
+
     # -- writing
 
     def _turn(self, mark: Mark) -> dict[str, Any]:
@@ -215,12 +236,13 @@ class Engine:
         self.in_doubt = True
         yield
         try:
-            made = self.world.save(saving, rows, keep=mark)
+            self.world.save(saving, rows, keep=mark)
         except Failed:
             if dies_in_doubt():
                 raise
             return
-        if made is None and stops_when_skipped():
+        newest = self.tail.said_back(Mark)
+        if self.world.strict and not writing.was_made(mark.token, newest.token if newest else None):
             raise Refused("another engine writes this tail")
         self.in_doubt = False
         self.last, self.fence = mark, saving.number
@@ -334,7 +356,7 @@ class Engine:
         if not rules.may_replace(epochs, touched):
             self.base_version = UNKNOWN
         elif writing.may_speak(self.in_doubt) and self.last is not None:
-            mark = self.last.folded(self.base.id, needs, collected)
+            mark = replace(self.last.folded(self.base.id, needs, collected), token=self.world.name("token"))
             yield from self._say(Saving(self.tail, mark, False, where=where, **self._turn(mark)), rows, mark)
         self._catch_up()
         self.holds = None
@@ -351,23 +373,17 @@ def waits_without_end(commits: list[Done]) -> bool:
 
 
 def writing_turn(engine: Engine, mark: Mark) -> dict[str, Any]:
-    return {"app": TAIL, "number": engine.fence + 1}
+    return {"app": TAIL, "number": writing.next_turn(engine.fence)}
 
 
 def dies_in_doubt() -> bool:
     return True
 
 
-def stops_when_skipped() -> bool:
-    return True
-
-
 def commit_to_base(world: World, base: Table, count: int, days: dict[int, Any]) -> Any:
     """Conditional on what was read: None when another writer came first."""
-    if days:
-        saving = Saving(base, "base", True, BASE, count + 1, lambda day: day in days)
-    else:
-        saving = Saving(base, "base", True, BASE, count + 1)
+    where = (lambda day: day in days) if days else None
+    saving = Saving(base, "base", True, BASE, writing.next_turn(count), where)
     yield
     try:
         return world.save(saving, days)

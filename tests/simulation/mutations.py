@@ -101,6 +101,10 @@ def _newest_cut(world: Any, otherwise: int | None) -> int | None:
     return newest.epoch - LENGTH if newest is not None else otherwise
 
 
+def _other_id(known: str | None, present: str | None, *_: Any) -> str | None:
+    return None if writing.is_same_table(known, present) else "table"
+
+
 def _as_query(running: Any, mark: Any) -> dict[str, Any]:
     """What `strict` was: batches alone, numbered by their query."""
     return {} if mark.fold else {"app": mark.query, "number": mark.batch + 1}
@@ -221,7 +225,7 @@ MUTATIONS = (
         "it goes on",
         (
             (writing, "decide", _decide("stranger")),
-            (ingest.Ingest, "_refuse_lost_checkpoint", lambda self: None),
+            (writing, "may_go_on", lambda *_: True),
         ),
     ),
     Mutation(
@@ -295,13 +299,36 @@ MUTATIONS = (
         "only batches are numbered, by their query",
         (
             (engine, "writing_turn", _as_query),
-            (engine, "stops_when_skipped", lambda: False),
+            (writing, "was_made", lambda *_: True),
         ),
+    ),
+    Mutation(
+        "a commit that the store has skipped is noticed",
+        "silence is taken for success",
+        ((writing, "was_made", lambda *_: True),),
     ),
     Mutation(
         "a table that was replaced is noticed",
         "its name is enough",
         ((writing, "is_same_table", lambda *_: True),),
+    ),
+    Mutation(
+        "a log that was restored is noticed by its end and its commits",
+        "its id is enough",
+        ((writing, "differs_from_read", _other_id),),
+    ),
+    Mutation(
+        "a log has all that its checkpoint has finished",
+        "nobody looks",
+        (
+            (writing, "is_older_table", lambda *_: False),
+            (writing, "may_go_on", lambda query, last, replaces, _: last in (query, replaces)),
+        ),
+    ),
+    Mutation(
+        "a recovery begins where the log ends",
+        "where it ended when that was planned",
+        ((writing, "may_take_over", lambda *_: True),),
     ),
     Mutation(
         "a clock that jumped forward and back stops no epoch",

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from braid import cut as rules
+from braid.tables.commits import Commit
 from tests.simulation import engine, ingest
 from tests.simulation.batch import publish
 from tests.simulation.engine import Engine
 from tests.simulation.ingest import Ingest
 from tests.simulation.readers import Memory, read_tables
 from tests.simulation.store import Conflict, Failed, Saving
-from tests.simulation.world import Mark, NotYet, Refused, Version, Violation, World
+from tests.simulation.world import LENGTH, Mark, NotYet, Refused, Version, Violation, World, throughs
 
 # How often each kind of step is taken: what a process does, what comes from outside, and what is lost or fails.
 PROCESSES = {
@@ -26,6 +28,7 @@ PROCESSES = {
     "fold 2": 4,
     "twin follow": 5,
     "twin fold": 5,
+    "twin ingest": 4,
 }
 OUTSIDE = {
     "event 0": 12,
@@ -71,9 +74,11 @@ LOSSES = {
     "old checkpoint": 0.3,
     "lose base": 0.3,
     "old base": 0.3,
+    "old log": 0.3,
+    "old both": 0.3,
 }
 # Where two engines may run at once, they come and go.
-TWINS = {"twin follow": 16, "stop 1": 2, "kill twin": 2, "idle nights": 1}
+TWINS = {"twin follow": 16, "stop 1": 2, "kill twin": 2, "idle nights": 3}
 # So many steps of a process in a row, mostly.
 IN_A_ROW = (1, 1, 2, 3, 6)
 
@@ -118,6 +123,7 @@ class Run:
     def __post_init__(self) -> None:
         self.world = World(self.schedule.mode, self.schedule.strict)
         self.ingest: Ingest | None = None
+        self.twin: Ingest | None = None
         self.engines: dict[str, Engine] = {}
         self.batches: dict[str, Any] = {}
         self.reader: Any = None
@@ -172,8 +178,8 @@ class Run:
     def _keep_words(self) -> None:
         """Before others commit to a table whose writer does not run."""
         world = self.world
-        if self.ingest is None and world.log is not None:
-            world.log.note = ingest.word(world)
+        if self.ingest is None or world.strict:
+            ingest.keep_word(world)
         driven = {one.version.number for one in self.engines.values()}
         for version in world.versions.values():
             # Where no lock says whether it is driven, commits take turns.
@@ -197,9 +203,10 @@ class Run:
         world, version = self.world, self.world.versions[self.world.active]
         world.disturbed = True
         if what in ("ingest", "log"):
-            self.ingest, world.checkpoint = None, None
+            self.ingest = self.twin = world.checkpoint = None
         if what == "log":
-            self._end_all()
+            # Streams go on, and meet what takes its place.
+            self.batches.clear()
             world.log = world.replaces = None
             return
         if what in ("checkpoint", "tail"):
@@ -217,8 +224,10 @@ class Run:
         version.base = None
 
     def do_old(self, what: str) -> None:
-        """Ingest's checkpoint, or a base, is restored from a backup, and is older than what it belongs to."""
+        """Something is restored from a backup, and is older than what it belongs to: `both` are ingest's tables."""
         version = self.world.versions[self.world.active]
+        if what in ("log", "both"):
+            self._restore_log(with_checkpoint=what == "both")
         if what == "base" and version.base is not None and version.base.newest > 1:
             old = version.base.as_of(version.base.newest - 1)
             self.world.disturbed = True
@@ -226,8 +235,50 @@ class Run:
             version.base = old
         checkpoint = self.world.checkpoint if what == "checkpoint" else None
         if checkpoint is not None and checkpoint.finished > 2:
-            self.ingest, self.world.disturbed = None, True
+            self.ingest = self.twin = None
+            self.world.disturbed = True
             checkpoint.finished -= 2
+            del checkpoint.plans[checkpoint.finished :]
+
+    def _restore_log(self, with_checkpoint: bool) -> None:
+        """As it was some commits ago; streams go on. What is read of it again gets other commits and epochs.
+
+        Its commits stay: a stream that starts when they are cleaned up cannot tell any more. Left out are logs that
+        lack what a base covers although its tail has not read it, and streams that are in the middle of something: of
+        a start, of history, or of a commit.
+        """
+        world, log = self.world, self.world.log
+        if any(one.holds is not None or not one.started for one in self.engines.values()):
+            return
+        if log is None or log.newest < 4 or log.commit_at(log.newest - 3) is None:
+            return
+        old = log.as_of(log.newest - 3)
+        old.retention = 10**9
+        said, behind = old.said_back(Commit), []
+        if said is None:
+            return
+        for version in world.versions.values():
+            tail, base = version.tail, version.base
+            if tail is None or tail.properties["life"] != log.life:
+                continue
+            mark = engine.word(tail)
+            if mark is None or not mark.position.is_between_commits:
+                return
+            if mark.position.version <= old.newest + 1:
+                behind.append(tail)
+                covered = throughs(base.files[-1]).values() if base is not None else ()
+                if any(through > rules.last_closed(said.epoch, LENGTH) for through in covered):
+                    return
+        self.ingest = self.twin = None
+        self.batches.clear()
+        world.disturbed, world.log = True, old
+        world.rows[old.life] = [row for row in world.rows.get(log.life, ()) if row[0] <= old.newest]
+        for tail in behind:
+            # What they have read is in both.
+            tail.properties["life"] = old.life
+        checkpoint = world.checkpoint
+        if with_checkpoint and checkpoint is not None and checkpoint.query == said.query:
+            checkpoint.finished = min(checkpoint.finished, said.batch + 1)
             del checkpoint.plans[checkpoint.finished :]
 
     def do_rebuild(self) -> None:
@@ -242,10 +293,6 @@ class Run:
         self.reader, self.memory = None, Memory(self.world)
         self.batches.clear()
 
-    def _end_all(self) -> None:
-        self.engines.clear()
-        self.batches.clear()
-
     def _end(self, number: int) -> None:
         for name in [name for name, one in self.engines.items() if one.version.number == number]:
             del self.engines[name]
@@ -253,7 +300,8 @@ class Run:
     # -- commands of people
 
     def do_recover(self, what: str) -> None:
-        if what == "source" and self.ingest is None:
+        # Where no lock keeps them apart, a recovery meets an ingest that is at work.
+        if what == "source" and (self.world.strict or self.ingest is None):
             ingest.recover(self.world)
         version = self.world.versions[self.world.active]
         if what == "view" and not any(one.version is version for one in self.engines.values()):
@@ -304,6 +352,9 @@ class Run:
     def do_kill(self, what: str) -> None:
         if what == "ingest":
             self.ingest = None
+        elif what == "twin":
+            self.twin = None
+            self.engines.pop(what, None)
         else:
             self.engines.pop(what, None)
 
@@ -315,7 +366,10 @@ class Run:
 
     def do_twin(self, thread: str) -> None:
         """A second engine of the version that is served, where nothing keeps it from being started."""
-        if self.world.strict:
+        if self.world.strict and thread == "ingest":
+            self.twin = self.twin or Ingest(self.world)
+            self.twin = self.twin if self._alive(self.twin.steps) else None
+        elif self.world.strict:
             name = "follower" if thread == "follow" else "folder"
             self._engine("twin", name, self.world.versions[self.world.active])
 
@@ -380,7 +434,7 @@ class Run:
         mark = version.tail.said_back(Mark) if version.tail is not None else None
         if mark is None or mark.position.starting or world.log is None:
             raise Violation("nothing is served although nothing fails any more")
-        rows = world.rows.get(world.log.id, [])
+        rows = world.rows.get(world.log.life, [])
         if len(rows) < len(world.records) or mark.position.version <= rows[-1][0]:
             raise Violation("an event is not served although nothing fails any more")
         if mark.complete < max(row[1] for row in rows):

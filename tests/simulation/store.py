@@ -34,6 +34,8 @@ class Done(NamedTuple):
     data_change: bool
     app: str | None
     time: int
+    # Tells this commit from any other, also from one that took its place.
+    mark: str = ""
 
 
 class Table:
@@ -41,6 +43,8 @@ class Table:
 
     def __init__(self, name: str, retention: int, **properties: Any) -> None:
         self.id, self.retention, self.properties = name, retention, properties
+        # A table that is restored from a backup has its id, and a life of its own.
+        self.life = name
         self.files: list[dict[int, File]] = [{}]
         self.counts: list[dict[str, int]] = [{}]
         self.commits: list[Done | None] = [Done(0, None, (), (), True, None, 0)]
@@ -80,7 +84,7 @@ class Table:
         old = Table(self.id, self.retention, **self.properties)
         old.files, old.counts = self.files[: version + 1], self.counts[: version + 1]
         old.commits, old.keeps = self.commits[: version + 1], self.keeps[: version + 1]
-        old.made = self.made
+        old.made, old.life = self.made, f"{self.life}'"
         old._cleaned = min(self._cleaned, version)
         return old
 
@@ -136,7 +140,10 @@ class Saving:
         counts = table.counts[-1]
         table.counts.append(counts if self.app is None else counts | {self.app: self.number})
         version = table.newest
-        done = Done(version, self.said, tuple(added), tuple(self.removed), self.data_change, self.app, now)
+        mark = f"{table.life} {version}"
+        done = Done(
+            version, self.said, tuple(added), tuple(self.removed), self.data_change, self.app, now, mark
+        )
         table.commits.append(done)
         table.keeps.append(table.kept if keep is None else keep)
         if version % CHECKPOINT == 0:

@@ -45,6 +45,15 @@ class Checkpoint:
     finished: int = 0
 
 
+@dataclass(frozen=True)
+class Takeover:
+    """What a recovery of ingest notes: the checkpoint that it replaces, where the log ended, and after which batch."""
+
+    query: str
+    end: int
+    batch: int
+
+
 @dataclass
 class Version:
     """One version of a view, and what lies on the disk of it."""
@@ -69,8 +78,8 @@ class World:
     records: list[tuple[int, int]] = field(default_factory=list)
     log: Table | None = None
     checkpoint: Checkpoint | None = None
-    replaces: tuple[str, int] | None = None
-    # By the log's id: (version, epoch, day, digit) of every row.
+    replaces: Takeover | None = None
+    # By the log's life: (version, epoch, day, digit) of every row.
     rows: dict[str, list[tuple[int, int, int, int]]] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
     active: int = 1
@@ -102,10 +111,9 @@ class World:
             raise Failed
         return made
 
-    def note_log(self, version: int, epoch: int, offsets: range) -> None:
+    def note_log(self, log: Table, version: int, epoch: int, offsets: range) -> None:
         """What ingest has appended: every record once, in order, none left out."""
-        assert self.log is not None
-        rows = self.rows.setdefault(self.log.id, [])
+        rows = self.rows.setdefault(log.life, [])
         for offset in offsets:
             day, digit = self.records[offset]
             if any(there[3] == digit for there in rows):
@@ -117,7 +125,7 @@ class World:
     def all_is_closed(self, newest: int) -> None:
         """After ingest has ended by itself, what it wrote can be cut."""
         assert self.log is not None
-        if any(epoch >= newest for _, epoch, _, _ in self.rows.get(self.log.id, ())):
+        if any(epoch >= newest for _, epoch, _, _ in self.rows.get(self.log.life, ())):
             raise Violation("ingest has stopped, and what it wrote last can not be cut")
 
     def newest_log_word(self) -> Commit | None:
@@ -157,7 +165,7 @@ class World:
             for day, digits in days.items():
                 if cut.is_beyond(epoch, through.get(day)):
                     served[day] = served.get(day, 0) + digits
-        self._judge(who, table.properties["log"], mark, through, served)
+        self._judge(who, table.properties["life"], mark, through, served)
 
     def _judge(self, who: str, log: str, mark: Any, through: dict[int, Any], served: dict[int, int]) -> None:
         position = mark.position if mark is not None else None

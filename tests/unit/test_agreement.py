@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from batch_layer.agreement import agreement
+from batch_layer.accuracy import agreement
 from batch_layer.days import Accuracy
 from braid import Source, View, count, max_, mean, quantile, session, stddev, sum_, tumbling
 

@@ -1,11 +1,8 @@
 """An alert fires once per key and window, ends, is corrected when its numbers are, and reaches its receivers."""
 
-import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +19,9 @@ from serving_layer.alerts import journal
 from serving_layer.alerts.alarm import Alarm, AlertSink
 from serving_layer.alerts.journal import newest_of_each, read_journal
 from serving_layer.alerts.send import Sending, for_alertmanager
+from tests.hook import Hook, a_hook
 from tests.serving import MIDNIGHT, MINUTE, Event, Tables, view_of
-from tests.sinks import Feeding
+from tests.sinks import Feeding, Listening
 
 VIEW = view_of(tumbling("1 minute"), lateness="1 minute")
 BUSY = Alert(name="busy", view=VIEW, when="hits >= 3")
@@ -43,18 +41,6 @@ def begun(settings: Settings, window: Window | None = None) -> Tables:
     tables.deploy()
     tables.append(events(0, 1, 0))
     return tables
-
-
-class Listening(Feeding):
-    """A process that judges one alert, turn by turn."""
-
-    def __init__(self, settings: Settings, alert: Alert) -> None:
-        super().__init__(settings, AlertSink(alert), Alarm(alert, settings))
-        self.turn()
-
-    def hear(self) -> None:
-        self.look()
-        self.turn()
 
 
 def said(settings: Settings, alert: Alert = BUSY) -> list[tuple[Any, ...]]:
@@ -216,35 +202,10 @@ def test_what_was_there_before_the_alert_is_kept_and_not_sent(settings: Settings
     assert not read_journal(settings, "busy")[-1]["quiet"]
 
 
-class Hook(BaseHTTPRequestHandler):
-    """Takes what it is sent, or answers 500 while it is broken."""
-
-    got: list[tuple[str, Any]]
-    is_broken: bool
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if not type(self).is_broken:
-            type(self).got.append((self.path, body))
-        self.send_response(500 if type(self).is_broken else 200)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None: ...
-
-
 @pytest.fixture
-def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hook]]:
-    kind = type("OneHook", (Hook,), {"got": [], "is_broken": False})
-    server = HTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    for name in ("OPS", "MANAGER", "CHAT"):
-        scheme = "json" if name == "CHAT" else "http"
-        monkeypatch.setenv(f"BRAID_URL_{name}", f"{scheme}://127.0.0.1:{server.server_port}/{name.lower()}")
-    yield kind
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def hook() -> Iterator[type[Hook]]:
+    with a_hook() as kind:
+        yield kind
 
 
 def test_receivers_get_every_word_in_order_and_one_that_is_away_loses_nothing(

@@ -1,7 +1,10 @@
 """The writer of a log refuses a clock that went back too far, and never lets a stop wait for itself."""
 
+import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -174,6 +177,49 @@ def test_what_deduplication_takes_for_now_moves_on_from_a_time_that_was_far_ahea
     first = now()
     assert first >= (floor - timedelta(minutes=5)).timestamp() * 1_000_000
     until(lambda: now() > first)
+
+
+def test_ids_are_forgotten_after_a_clock_that_jumped_forward_and_back(spark: Any, tmp_path: Path) -> None:
+    """A query that is started after the jump: an id comes again within the horizon, and long after it."""
+    from pyspark.sql import functions as F
+
+    from speed_layer.ingest.dedup import drop_duplicates
+
+    far, came = timedelta(days=3650), tmp_path / "came"
+    came.mkdir()
+    rows = spark.readStream.schema("id string, _offset bigint").json(str(came))
+    arrived = rows.select(
+        "*",
+        F.lit(0).alias("_partition"),
+        F.lit(None).cast("string").alias("_error"),
+        F.current_timestamp().alias("_arrival"),
+    )
+    source = replace(requests, dedup_horizon="1 second")
+    kept = drop_duplicates(source, arrived, datetime.now(UTC) + far, far)
+    accepted: list[tuple[str, int]] = []
+
+    def take(batch: Any, _: int) -> None:
+        accepted.extend((row.id, row._offset) for row in batch.select("id", "_offset").collect())
+
+    query = kept.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "notes")).start()
+    sent = count()
+
+    def send(name: str) -> int:
+        """One record, and its batch is awaited: the next one comes in a later batch."""
+        number = next(sent)
+        draft = tmp_path / f"{number}.json"
+        draft.write_text(json.dumps({"id": name, "_offset": number}))
+        draft.rename(came / draft.name)
+        query.processAllAvailable()
+        return number
+
+    try:
+        first = send("a")
+        send("a")
+        assert accepted == [("a", first)], "within the horizon it is a copy"
+        until(lambda: ("a", send("a")) in accepted, timeout=60)
+    finally:
+        query.stop()
 
 
 def test_a_start_after_a_jump_of_the_clock_goes_on_from_the_time_that_was_seen(

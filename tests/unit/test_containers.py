@@ -71,7 +71,8 @@ def test_an_object_fits_the_schema_of_kubernetes(found: dict[str, Any]) -> None:
 
 
 def test_the_check_of_schemas_can_fail() -> None:
-    wrong = only("Deployment") | {"spec": only("Deployment")["spec"] | {"replica": 2}}
+    right = only("Deployment", "braid-serving")
+    wrong = right | {"spec": right["spec"] | {"replica": 2}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, VERSION, strict=True)
 
@@ -112,11 +113,17 @@ def test_all_files_are_applied_and_all_objects_are_in_the_namespace() -> None:
     assert spaces == {only("Namespace")["metadata"]["name"]}
 
 
+def pods() -> list[dict[str, Any]]:
+    """Of the deployments."""
+    return [one["spec"]["template"]["spec"] for one in objects() if one["kind"] == "Deployment"]
+
+
 def containers() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
     """(arguments, environment) of every container that Braid's image runs in."""
     engine = only("SparkApplication")["spec"]
     yield engine["arguments"], engine["driver"]["env"]
-    for container in only("Deployment")["spec"]["template"]["spec"]["containers"]:
+    for pod in pods():
+        (container,) = pod["containers"]
         yield container["args"], container["env"]
     for service in compose()["services"].values():
         if service["image"].startswith("braid"):
@@ -126,7 +133,7 @@ def containers() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
 
 def test_every_container_runs_a_command_that_exists() -> None:
     commands = [arguments for arguments, _ in containers()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     ours = [one for one in commands if one[0] not in ("airflow", "master", "worker")]
     assert [complaint(shlex.join(["braid", *one])) for one in ours] == [None] * len(ours)
     assert complaint("braid fly") is not None
@@ -177,7 +184,7 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
     from serving_layer.memory.all_views import AllViews
 
     deployment, service, budget = (
-        only("Deployment")["spec"],
+        only("Deployment", "braid-serving")["spec"],
         only("Service")["spec"],
         only("PodDisruptionBudget")["spec"],
     )
@@ -200,16 +207,35 @@ def test_serving_can_be_drained_and_is_asked_what_it_answers() -> None:
 
 
 def test_nobody_is_root() -> None:
-    engine, serving = only("SparkApplication")["spec"], only("Deployment")["spec"]["template"]["spec"]
+    engine = only("SparkApplication")["spec"]
     contexts = [
         engine["driver"]["securityContext"],
         engine["executor"]["securityContext"],
-        serving["securityContext"],
+        *(pod["securityContext"] for pod in pods()),
     ]
+    assert len(contexts) == 4
     assert all(context["runAsNonRoot"] and context["runAsUser"] == 10001 for context in contexts)
-    assert serving["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+    for pod in pods():
+        assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
     last = re.findall(r"^USER (.+)$", (CONTAINER / "Dockerfile").read_text(), re.MULTILINE)[-1]
     assert last == "10001:10001"
+
+
+def test_every_pod_is_as_restricted_as_its_namespace_asks() -> None:
+    assert only("Namespace")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    engine = only("SparkApplication")["spec"]
+    airflow = yaml.safe_load((KUBERNETES / "airflow-values.yaml").read_text())["securityContexts"]
+    contexts = [
+        *(engine[role]["securityContext"] for role in ("driver", "executor")),
+        *(pod["securityContext"] | pod["containers"][0]["securityContext"] for pod in pods()),
+        airflow["pod"] | airflow["containers"],
+    ]
+    assert len(contexts) == 5
+    for context in contexts:
+        assert context["runAsNonRoot"] is True
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
 def test_the_engine_is_the_only_one_and_comes_back_with_its_checkpoints() -> None:
@@ -219,6 +245,8 @@ def test_the_engine_is_the_only_one_and_comes_back_with_its_checkpoints() -> Non
     assert spec["sparkVersion"] == SPARK_VERSION
     program = spec["mainApplicationFile"].removeprefix("local:///opt/braid/")
     assert (ROOT / program).is_file()
+    logging = spec["sparkConf"]["spark.driver.extraJavaOptions"].partition("=/opt/braid/")[2]
+    assert (ROOT / logging).is_file()
     paths = spec["sparkConf"]["spark.driver.extraClassPath"].split(":")
     assert [path.removeprefix("/opt/braid/.venv/share/braid/") for path in paths] == [
         "jars/spark/*",
@@ -248,22 +276,43 @@ def test_kafka_keeps_three_copies_and_lets_each_user_do_what_it_must() -> None:
         for one in objects()
         if one["kind"] == "KafkaUser"
     }
-    assert rights == {"braid-ingest": ["Describe", "Read"], "shop": ["Describe", "Write"]}
-    env = {one["name"]: one for one in only("SparkApplication")["spec"]["driver"]["env"]}
-    assert env["BRAID_KAFKA_USER"]["value"] in rights
-    assert (
-        env["BRAID_KAFKA_PASSWORD"]["valueFrom"]["secretKeyRef"]["name"] == env["BRAID_KAFKA_USER"]["value"]
-    )
+    assert rights == {
+        "braid-ingest": ["Describe", "Read"],
+        "shop": ["Describe", "Write"],
+        "braid-sinks": ["Create", "Describe", "Read", "Write"],
+    }
+    (sinks,) = only("Deployment", "braid-sinks")["spec"]["template"]["spec"]["containers"]
+    for listed in (only("SparkApplication")["spec"]["driver"]["env"], sinks["env"]):
+        env = {one["name"]: one for one in listed}
+        user = env["BRAID_KAFKA_USER"]["value"]
+        assert user in rights
+        assert env["BRAID_KAFKA_PASSWORD"]["valueFrom"]["secretKeyRef"]["name"] == user
+
+
+def test_of_the_sinks_there_is_never_a_second_one_and_prometheus_finds_them() -> None:
+    spec = only("Deployment", "braid-sinks")["spec"]
+    assert spec["strategy"] == {"type": "Recreate"}
+    assert spec["replicas"] <= 1
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["ports"][0]["containerPort"] == Settings().health_port
+    assert container["livenessProbe"]["httpGet"] == {"path": "/alive", "port": container["ports"][0]["name"]}
+    monitor = only("PodMonitor", "braid-sinks")["spec"]
+    policy = only("NetworkPolicy", "sinks-metrics")["spec"]
+    for selector in (monitor["selector"], policy["podSelector"], spec["selector"]):
+        assert selector["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    assert monitor["podMetricsEndpoints"][0]["port"] == container["ports"][0]["name"]
+    assert policy["ingress"][0]["ports"] == [{"port": Settings().health_port}]
 
 
 def test_every_image_is_pinned_and_braids_is_the_same_everywhere() -> None:
     dockerfile = (CONTAINER / "Dockerfile").read_text()
-    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${BASE}"}
+    bases = re.findall(r"^ARG BASE=(\S+)", dockerfile, re.MULTILINE)
     services = [service["image"] for service in compose()["services"].values()]
     images = {*bases, *services, only("SparkApplication")["spec"]["image"]}
     values = yaml.safe_load((KUBERNETES / "airflow-values.yaml").read_text())
     images |= {":".join(str(values["images"]["airflow"][key]) for key in ("repository", "tag"))}
-    images |= {one["image"] for one in only("Deployment")["spec"]["template"]["spec"]["containers"]}
+    images |= {container["image"] for pod in pods() for container in pod["containers"]}
     assert images == {"python:3.11-slim-bookworm", "braid:0.1.0", f"apache/kafka:{KAFKA_VERSION}"}
 
 
@@ -308,6 +357,8 @@ def test_a_container_runs_the_command_that_it_is_given(entrypoint: Any) -> None:
         "spark-class", "org.apache.spark.deploy.worker.Worker", "spark://m:7077"
     ]  # fmt: skip
     assert entrypoint("airflow", "scheduler") == ["airflow", "scheduler"]
+    # As Airflow's chart has it.
+    assert entrypoint("bash", "-c", "exec airflow scheduler") == ["airflow", "scheduler"]
 
 
 def test_a_driver_is_submitted_in_its_pod(entrypoint: Any) -> None:

@@ -1,7 +1,9 @@
 """Following a log at its end: which commits are read together, and what is refused rather than passed over."""
 
 import json
+import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from braid.tables.commits import Position, TailCommit
 from speed_layer.stream import follower as live
 from speed_layer.stream.follower import LogFollower
 from speed_layer.stream.tail import TailWriter
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +31,24 @@ class Writer:
     def __init__(self, table: Path, version: int) -> None:
         self.lock, self.stopping = threading.RLock(), threading.Event()
         self.log, self.view = SimpleNamespace(table=str(table)), SimpleNamespace(name="hits")
+        self.tables = SimpleNamespace(view="hits")
         self.spark = SimpleNamespace(
             sparkContext=SimpleNamespace(
                 setLocalProperty=lambda *_: None, setJobGroup=lambda *_: None, cancelJobGroup=lambda *_: None
             )
         )
-        self.last = TailCommit("q", 0, Position(version))
+        self.last = TailCommit("q", 0, Position(version), log="it", read=f"of {version - 1}")
         self.followed: list[list[int]] = []
 
     def follow(self, commits: list[Any]) -> int:
         self.followed.append([commit.version for commit in commits])
-        self.last = TailCommit("q", 0, Position(commits[-1].version + 1))
+        self.last = TailCommit("q", 0, Position(commits[-1].version + 1), log="it", read=commits[-1].mark)
         return sum(commit.rows or 0 for commit in commits)
 
 
-def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bool = False) -> None:
+def commit(
+    table: Path, version: int, rows: int = 10, size: int = 100, taken: bool = False, mark: str = ""
+) -> None:
     file = table / "_delta_log" / f"{version:020d}.json"
     file.parent.mkdir(exist_ok=True)
     action: dict[str, Any] = {
@@ -52,7 +58,7 @@ def commit(table: Path, version: int, rows: int = 10, size: int = 100, taken: bo
         "dataChange": True,
     }
     lines = [
-        {"commitInfo": {"operationMetrics": {"numOutputRows": str(rows)}}},
+        {"commitInfo": {"operationMetrics": {"numOutputRows": str(rows)}, "txnId": mark or f"of {version}"}},
         {"remove" if taken else "add": action},
     ]
     # Whole or not there, as a commit is.
@@ -108,6 +114,57 @@ def test_a_commit_whose_retention_is_over_is_not_waited_for(tmp_path: Path) -> N
     assert isinstance(failure, BraidError)
     assert "commit 3 of the log" in str(failure)
     assert "up to 8" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("again", "why"),
+    [
+        (2, "it ends at commit 1, and commit 2 was read"),
+        (4, "commit 2 is another than the one that was read"),
+    ],
+    ids=["shorter", "longer"],
+)
+def test_a_log_that_another_one_takes_the_place_of_under_a_running_stream_is_not_read(
+    tmp_path: Path, again: int, why: str
+) -> None:
+    for version in range(3):
+        commit(tmp_path, version)
+    now = [100.0]
+    writer: Any = Writer(tmp_path, 1)
+    follower = LogFollower("stream hits v1", writer, clock=lambda: now[0])
+    follower.start()
+    while writer.followed != [[1, 2]]:
+        assert follower.is_active
+    with writer.lock:
+        # As it is restored and ingested again: other commits under the same numbers.
+        shutil.rmtree(tmp_path / "_delta_log")
+        for version in range(again):
+            commit(tmp_path, version, mark=f"another {version}")
+        now[0] += live.SUSPECT_EVERY
+    try:
+        until(lambda: not follower.is_active, timeout=10)
+    finally:
+        writer.stopping.set()
+    assert isinstance(follower.failure, BraidError)
+    assert why in str(follower.failure)
+    assert "`braid kappa replay hits`" in str(follower.failure)
+    assert writer.followed == [[1, 2]]
+
+
+def test_whether_a_log_is_the_same_is_looked_up_at_the_first_round_and_not_at_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open its table takes longer than to read a commit: where a tail of old does not say what it has read, once."""
+    monkeypatch.setattr(live, "MOST_COMMITS", 1)
+    asked: list[str] = []
+    monkeypatch.setattr(delta_rs, "table_id", asked.append)
+    for version in range(6):
+        commit(tmp_path, version)
+    writer = Writer(tmp_path, 1)
+    writer.last = replace(writer.last, read="")
+    read_all(writer)
+    assert writer.followed == [[1], [2], [3], [4], [5]]
+    assert len(asked) == 2, "at the first round, and when nothing more is there"
 
 
 def test_a_tail_whose_newest_commit_is_in_doubt_is_not_followed() -> None:

@@ -81,6 +81,7 @@ def series(metric: str, values: str, **labels: str) -> dict[str, str]:
 
 
 SINK = {"process": "sinks", "query": "sink hits kafka:hits", "kind": "sink"}
+HITS = {"view": "hits", "version": "2"}
 CASES: dict[str, tuple[list[dict[str, str]], str, bool]] = {
     "a query that retries": ([series("braid_query_running", "0x20", query="q", kind="stream")], "BraidQueryDown", True),
     "a query that is paused": (
@@ -99,6 +100,17 @@ CASES: dict[str, tuple[list[dict[str, str]], str, bool]] = {
         [series("braid_log_accepted_rows", "0+10x90", source="r"),
          series("braid_log_rejected_rows", "0+10x90", source="r")],
         "BraidQuarantine", True,
+    ),
+    "answers that are old": (
+        [series("braid_serving_epoch_timestamp_seconds", "0x20", **HITS),
+         series("braid_query_epoch_timestamp_seconds", "0+60x20", kind="stream", **HITS)],
+        "BraidServedEpochBehind", True,
+    ),
+    "a version that is not served": (
+        [series("braid_serving_epoch_timestamp_seconds", "0+60x20", **HITS),
+         series("braid_query_epoch_timestamp_seconds", "0+60x20", kind="stream", **HITS),
+         series("braid_query_epoch_timestamp_seconds", "0+900x20", kind="stream", view="hits", version="3")],
+        "BraidServedEpochBehind", False,
     ),
     "a process that dies": (
         [series("braid_child_restarts_total", "0+1x20", child="engine")], "BraidProcessRestarts", True,

@@ -51,6 +51,12 @@ def is_refused(answer: httpx.Response, status: int) -> bool:
     return (answer.status_code, answer.headers.get("retry-after")) == (status, "1")
 
 
+def asked_from(address: str, client: int = 1) -> httpx.Response:
+    """Each client has an address of its own on this machine."""
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=f"127.0.1.{client}"), timeout=30) as http:
+        return http.get(address)
+
+
 def test_a_place_is_free_when_the_work_has_ended_and_not_when_its_reader_has_gone(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +75,7 @@ def test_a_place_is_free_when_the_work_has_ended_and_not_when_its_reader_has_gon
     with serving(tables.settings, limits=limits) as address, ThreadPoolExecutor(12) as readers:
         monkeypatch.setattr(routes_views, "ask", slow)
         try:
-            answers = list(readers.map(lambda _: httpx.get(f"{address}/views/hits", timeout=30), range(12)))
+            answers = list(readers.map(lambda n: asked_from(f"{address}/views/hits", n + 1), range(12)))
             assert all(is_refused(answer, 503) for answer in answers)
             assert (len(running), most) == (2, 2)
         finally:
@@ -90,12 +96,65 @@ def test_who_would_wait_too_long_is_told_at_once(tables: Tables, monkeypatch: py
     with serving(tables.settings, limits=limits) as address, ThreadPoolExecutor(8) as readers:
         monkeypatch.setattr(routes_views, "ask", slow)
         try:
-            asked = [readers.submit(httpx.get, f"{address}/views/hits", timeout=30) for _ in range(8)]
+            asked = [readers.submit(asked_from, f"{address}/views/hits", n + 1) for n in range(8)]
             until(lambda: sum(answer.done() for answer in asked) == 5)
             refused = [answer.result() for answer in asked if answer.done()]
             assert all(is_refused(answer, 503) for answer in refused)
             assert "2 questions wait" in refused[0].json()["detail"]
             assert httpx.get(f"{address}/health", timeout=2).status_code == 200
+        finally:
+            goes_on.set()
+
+
+def test_one_client_does_not_take_the_turns_of_others(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, begun = threading.Event(), threading.Semaphore(0)
+    quick = routes_views.ask
+
+    def slow(now: Any, request: Any) -> Any:
+        if request.limit == 7:
+            begun.release()
+            goes_on.wait(30)
+        return quick(now, request)
+
+    limits = Limits(seconds=30, at_once=4, waiting=8)
+    with serving(tables.settings, limits=limits) as address, ThreadPoolExecutor(12) as readers:
+        monkeypatch.setattr(routes_views, "ask", slow)
+        try:
+            asked = [readers.submit(asked_from, f"{address}/views/hits?limit=7", 1) for _ in range(12)]
+            # Two are answered, two wait, and all others are refused, not at once.
+            until(lambda: sum(answer.done() for answer in asked) == 8, 30)
+            refused = [answer.result() for answer in asked if answer.done()]
+            assert all(is_refused(answer, 429) for answer in refused)
+            assert all(answer.elapsed.total_seconds() > 0.4 for answer in refused)
+            assert all(answer.headers["connection"] == "close" for answer in refused)
+            assert asked_from(f"{address}/views/hits", 2).status_code == 200
+            assert httpx.get(f"{address}/health", timeout=2).status_code == 200
+        finally:
+            goes_on.set()
+        assert [answer.result().status_code for answer in asked].count(200) == 4
+
+
+def test_who_waits_for_its_own_questions_too_long_is_told_and_others_are_answered(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def slow(*_: Any) -> None:
+        goes_on.wait(30)
+        raise Refused(400, "late")
+
+    limits = Limits(seconds=0.3, at_once=2, waiting=12)
+    with serving(tables.settings, limits=limits) as address, ThreadPoolExecutor(3) as readers:
+        monkeypatch.setattr(routes_views, "ask", slow)
+        try:
+            answers = list(readers.map(lambda _: asked_from(f"{address}/views/hits"), range(3)))
+            assert all(is_refused(answer, 503) for answer in answers)
+            # Its work goes on, which nobody can stop; the other place is for others.
+            assert is_refused(asked_from(f"{address}/views/hits"), 503)
+            other = asked_from(f"{address}/views", 2)
+            assert other.status_code == 200, other.text
         finally:
             goes_on.set()
 

@@ -59,6 +59,8 @@ def test_braid_toml_that_is_not_toml_is_an_error_with_its_line() -> None:
         ("BRAID_HOME", ""),
         ("BRAID_HOME", "s3://bucket/braid"),
         ("BRAID_HOME", "gs://bucket/braid"),
+        ("BRAID_HOME", "file://data/braid"),
+        ("BRAID_HOME", "file:///data/my%20braid"),
     ],
 )
 def test_a_bad_value_is_named_with_its_variable(
@@ -84,3 +86,6 @@ def test_a_new_home_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp
     Settings(home=str(home)).make_home()
     assert stat.S_IMODE(home.stat().st_mode) == 0o750
     Settings(home="s3a://bucket/home").make_home()
+    shared = tmp_path / "shared home"
+    Settings(home=f"file://{shared}").make_home()
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o700

@@ -98,7 +98,7 @@ def _accuracy(settings: Settings, name: str) -> dict[str, Any]:
     from serving_layer.accuracy.report.history import accuracy_summary
 
     active = deployment.load(settings, name).active
-    records = read_days(ViewTables(settings, name, active.number)) if active else {}
+    records = read_days(ViewTables.of(settings, active)) if active else {}
     days = []
     for day, record in sorted(records.items()):
         if record.publish and record.publish.accuracy:

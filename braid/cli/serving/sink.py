@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from braid.cli.health import Health, seen
 from braid.cli.options import ViewNames
 from braid.cli.output import Json, console, print_json, print_table
 from braid.define.loading import load_definitions
@@ -28,7 +29,7 @@ State = Literal["firing", "resolved", "withdrawn"]
 
 
 @sink.command()
-def run(names: ViewNames = None) -> None:
+def run(names: ViewNames = None, health: Health = False) -> None:
     """Deliver the views' merged numbers to their sinks and judge their alerts, until Ctrl-C or SIGTERM.
 
     `braid up` does it by itself. A sink that fails is tried again and stops no other one. It may be killed at any
@@ -42,7 +43,7 @@ def run(names: ViewNames = None) -> None:
     definitions = load_definitions(settings.definitions)
     views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
     alerts = [alert for alert in definitions.alerts.values() if not names or alert.view.name in names]
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, seen(settings, health):
         deliver(settings, views, alerts, stop, bytes_of(settings.serve_memory) // 4)
 
 

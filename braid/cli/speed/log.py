@@ -196,7 +196,7 @@ def _recover_view(name: str, number: int | None, yes: bool) -> "Recovery":
     if version is None:
         raise BraidError(f"view {name!r} is not deployed, so there is nothing to recover: see `braid plan`.")
     spark = spark_session(settings)
-    planned = recovery.plan_view(version.view, ViewTables(settings, name, version.number))
+    planned = recovery.plan_view(version.view, ViewTables.of(settings, version))
     if yes:
         recovery.recover(spark, settings, f"stream-{name}-v{version.number}", planned)
     return planned

@@ -1,14 +1,13 @@
 """`braid ingest`, `stream`, `run` and `maintain`: what keeps logs, tails and days up to date, and tables small."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from braid.cli.batch.board import show_results
+from braid.cli.health import Health, seen
 from braid.cli.options import Once, SourceNames, ViewNames, progress, sources_of
 from braid.cli.output import Json, console, print_json, print_values
 from braid.define.derived.base import with_inputs
@@ -16,36 +15,10 @@ from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.deploy.store import Pausable, set_pause
 from braid.errors import BraidError
-from braid.runtime.settings import Settings, current_settings
+from braid.runtime.settings import current_settings
 from braid.runtime.signals import stop_on_signals
 
-if TYPE_CHECKING:
-    from braid.runtime.status import ProcessStatus
-
 WORDS = ("pause", "resume")
-
-
-Health = Annotated[
-    bool,
-    typer.Option("--health", help="Answer /health, /alive and /metrics on BRAID_HEALTH_HOST and _PORT."),
-]
-
-
-@contextmanager
-def _seen(settings: Settings, wanted: bool) -> Iterator[None]:
-    """Lets probes and Prometheus see this process, where no supervisor answers for it."""
-    if not wanted:
-        yield
-        return
-    from braid.infra.services.health import health_server
-    from braid.runtime.status import read_all, this_place
-
-    def mine() -> "list[ProcessStatus]":
-        known = read_all(settings)
-        return [process for process in known if (process.pid, process.place) == (os.getpid(), this_place())]
-
-    with health_server(settings, mine):
-        yield
 
 
 def ingest(
@@ -69,7 +42,7 @@ def ingest(
 
     settings = current_settings()
     sources = sources_of(settings, names)
-    with stop_on_signals() as stop, _seen(settings, health):
+    with stop_on_signals() as stop, seen(settings, health):
         run(spark_session(settings, "braid ingest"), sources, settings, once=once, stop=stop)
 
 
@@ -99,7 +72,7 @@ def stream(
     definitions = load_definitions(settings.definitions)
     views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
     sources = with_inputs(view.source for view in views) if names else list(definitions.sources.values())
-    with stop_on_signals() as stop, _seen(settings, health):
+    with stop_on_signals() as stop, seen(settings, health):
         run(
             spark_session(settings, "braid stream"),
             views,
@@ -153,7 +126,7 @@ def maintain(
     for name, deployed in deployments(settings).items():
         for version in deployed.versions:
             if version.phase != "retired" and version.view.source.name in wanted:
-                of_view = ViewTables(settings, name, version.number)
+                of_view = ViewTables.of(settings, version)
                 job = f"stream-{name}-v{version.number}"
                 keep_word(settings, job, of_view.tail, newest_tail_commit)
                 old = [table for table in (of_view.tail, of_view.base) if not is_young(table)]

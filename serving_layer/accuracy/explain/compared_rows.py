@@ -94,7 +94,7 @@ def days_to_compare(
     last: date | None = None,
 ) -> ComparedDays:
     """A base cannot be read before its own cut, and a tail not beyond what its stream has read completely."""
-    tables = ViewTables(settings, version.view.name, version.number)
+    tables = ViewTables.of(settings, version)
     # The tail first: a base that is pinned later covers at least what this tail has lost.
     tail, base = pin_at(tables.tail), pin_at(tables.base)
     mark = tail.mark() if tail is not None else None

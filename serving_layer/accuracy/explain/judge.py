@@ -10,12 +10,11 @@ from pyspark.sql import functions as F
 from braid.define.view import View
 from braid.measures import Measure
 from braid.measures.histogram import Quantile
-from braid.parity import EVENTS_SHOWN, VERDICT, group_columns, presented, same, shared_measures
+from braid.parity import EVENTS_SHOWN, NUMBERS, VERDICT, group_columns, presented, same, shared_measures
 from serving_layer.accuracy.explain.compared_rows import in_groups
 from serving_layer.accuracy.explain.variants import Variants
 from serving_layer.accuracy.report.values import COPIES, DEFINITION, LOOKUP, ROUNDING, SKETCH, UNEXPLAINED
 
-NUMBERS = ("long", "integer", "short", "byte", "double", "float", "decimal")
 FLOATING = ("double", "float")
 CAUSES = "_causes"
 

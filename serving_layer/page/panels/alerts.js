@@ -15,7 +15,9 @@ export function showAlerts(view, alerts) {
     return;
   }
   empty("alerts", null);
-  const rows = alerts.map((alert) => row(alert, view.timezone));
+  // What fires first, and of each the newest first, as they come.
+  const sorted = alerts.toSorted((one, other) => (other.state === "firing") - (one.state === "firing"));
+  const rows = sorted.map((alert) => row(alert, view.timezone));
   table(byId("alerts").querySelector("table"), ["Alert", "State", "Keys", "Window", "Numbers", "Since"], rows);
 }
 
