@@ -180,7 +180,7 @@ def test_compare_show_and_ledger_tell_a_person_of_a_derived_source(
     monkeypatch.setenv("BRAID_DEFINITIONS", str(story.clicks.folder / "definitions.py"))
     told = braid("compare", "clicked")
     assert told.code == 0, told.err
-    assert "too late for a stream that waits 10 minutes" in told.out
+    assert "Too late for a stream that waits 10 minutes:" in told.out
     refused = braid("compare", "clicked", "--day", "2026-03-05")
     assert refused.code == 2
     assert "--day is for views, and 'clicked' is a derived source" in refused.err

@@ -45,9 +45,11 @@ def _print(report: "DerivedReport") -> None:
     read = ", ".join(f"{name} up to commit {version}" for name, version in report.read.items())
     names = ("events", "streamed", "corrected", "waiting", "missing", "extra")
     print_table(report.source, ("what", "events"), [(name, f"{getattr(report, name):,}") for name in names])
-    print_values(f"too late for a stream that waits {report.lateness}", report.late)
+    # Not as the title of a table, which is broken at its width.
+    console.print(f"Too late for a stream that waits {report.lateness}:", highlight=False)
+    print_values("too late", report.late)
     if report.unexplained:
         console.print(f"not drawn by the stream, though not late by the epochs: {report.unexplained:,}")
     lost = [(one.lateness, f"{one.events:,}") for one in report.curve]
-    print_table("what a stream would have missed that waits", ("so long", "events"), lost)
+    print_table("missed", ("by a stream that waits", "events"), lost)
     console.print(f"Read: {read}.", highlight=False)
