@@ -25,7 +25,7 @@ from braid.runtime import object_store
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
 # Secrets that definitions know by a name, one variable each: braid.runtime.secrets.
-SECRETS = ("dsn_", "url_")
+SECRETS = ("dsn_", "url_", "registry_")
 MEMORY = re.compile(r"^\d+[mg]$")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from braid.errors import BraidError
 from braid.runtime import object_store, spark_cluster
 from braid.runtime.installation import class_archive, jars
+from braid.runtime.registry import logins
 from braid.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
             "spark.hadoop.fs.file.impl": "braid.LocalFiles",
             "spark.sql.streaming.checkpointFileManagerClass": spark_cluster.FILE_SYSTEM_CHECKPOINTS,
         }
-    return config | object_store.spark_config(settings.home)
+    return config | object_store.spark_config(settings.home) | logins(os.environ)
 
 
 def _java_options() -> str:

@@ -141,7 +141,7 @@ def test_what_is_written_loads_as_definitions_and_as_tests(tmp_path: Path) -> No
     begin(tmp_path, Origin("orders", topic="orders"), made_up())
     definitions = load_definitions(str(tmp_path / "definitions.py"))
     assert list(definitions.views) == ["orders_per_day"]
-    (tmp_path / "tests" / "test_mine.py").write_text("def test_it(): ...")
+    (tmp_path / "tests" / "conftest.py").write_text("# of pytest")
     (trial,) = trials(definitions, in_folder(tmp_path / "tests"))
     assert trial.view.name == "orders_per_day"
     assert len(trial.events.read_text().splitlines()) == 6
