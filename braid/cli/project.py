@@ -1,6 +1,7 @@
 """`braid init` and `braid test`: a project of one's own, and its views against a naive truth."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -88,8 +89,10 @@ def test(
     from braid.runtime.spark import spark_session
     from speed_layer.ingest.trial import try_out
 
-    spark = spark_session(settings, "braid-test", briefly=True)
-    tried = [(trial, try_out(spark, settings, trial.view, trial.events)) for trial in found]
+    with TemporaryDirectory() as scratch:
+        # Spark wants a folder of its own; that of the user's data stays as it is, or is not there.
+        spark = spark_session(settings.model_copy(update={"home": scratch}), "braid-test", briefly=True)
+        tried = [(trial, try_out(spark, settings, trial.view, trial.events)) for trial in found]
     checks = [
         (against_truth(trial.name, trial.view, one.rows, trial.expected(one.events)), one)
         for trial, one in tried

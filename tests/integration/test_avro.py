@@ -3,8 +3,12 @@
 import json
 import subprocess
 import sys
+import threading
+import urllib.request
 import uuid
+from base64 import b64encode
 from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +147,47 @@ def test_what_the_registry_does_not_know_is_quarantined_with_the_reason_and_mend
     monkeypatch.setenv("BRAID_REGISTRY_MAIN", shop.registry.replace("127.0.0.1", "localhost"))
     run(spark, orders)
     assert [(row.id, row.channel) for row in held(spark, orders)] == [("o-1", None), ("o-2", "web")]
+
+
+class Asking(BaseHTTPRequestHandler):
+    """Stands before the registry and lets in only who says who he is."""
+
+    behind = ""
+    refused = 0
+
+    def do_GET(self) -> None:
+        if self.headers["Authorization"] != f"Basic {b64encode(b'me:s@cret').decode()}":
+            type(self).refused += 1
+            self.send_response(401)
+            self.end_headers()
+            return
+        with urllib.request.urlopen(self.behind + self.path, timeout=30) as answer:
+            body = answer.read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_registry_that_asks_who_we_are_is_told_and_no_command_line_shows_it(
+    spark: Any, shop: Shop, orders: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Asking, "behind", shop.registry)
+    shop.produce([order(number) for number in range(5)], [])
+    with HTTPServer(("127.0.0.1", 0), Asking) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("BRAID_REGISTRY_MAIN", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(BraidError, match=r"the schema registry 'main' answers 401"):
+            run(spark, orders)
+        assert Asking.refused > 0
+        monkeypatch.setenv("BRAID_REGISTRY_MAIN", f"http://me:s%40cret@127.0.0.1:{server.server_port}")
+        run(spark, orders)
+        server.shutdown()
+    assert len(held(spark, orders)) == 5
+    assert "s@cret" not in str(spark.sparkContext.getConf().getAll())
 
 
 def test_a_registry_that_is_away_loses_nothing(

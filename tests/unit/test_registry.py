@@ -1,22 +1,18 @@
-"""Schema registries by name: their address without a login, and the login where Spark does not show it."""
+"""Schema registries by name: their address without a login, and the login apart from it."""
 
 import pytest
 
 from braid import Source
 from braid.errors import DefinitionError, SettingsError
-from braid.runtime.registry import address_of, logins
-from braid.runtime.settings import Settings
-from braid.runtime.spark import session_config
+from braid.runtime.registry import address_of, login_of
 
 
 def test_an_address_is_given_without_the_login_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAID_REGISTRY_MAIN", "https://me:s%40cret@registry:8081/path/")
     assert address_of("main") == "https://registry:8081/path"
-    assert logins(
-        {"BRAID_REGISTRY_MAIN": "https://me:s%40cret@registry:8081", "BRAID_REGISTRY_B": "http://b"}
-    ) == {"spark.braid.registry.secret.main": "me:s@cret"}
-    config = session_config(Settings(home="x", spark_master="local[1]"), 1)
-    assert config["spark.braid.registry.secret.main"] == "me:s@cret"
+    assert login_of("main") == "me:s@cret"
+    monkeypatch.setenv("BRAID_REGISTRY_MAIN", "http://registry:8081")
+    assert login_of("main") is None
 
 
 def test_a_registry_that_is_not_set_and_an_address_that_is_none_are_refused(

@@ -14,15 +14,15 @@ import java.util.concurrent.ConcurrentHashMap;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.avro.Schema;
-import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
 
 /** The schemas of a registry by their ids, asked for once in each process; a schema never changes under its id. */
 final class SchemaRegistry {
     /** A schema, or why there is none. */
     record Found(Schema schema, String reason, long until) { }
 
-    /** Where who we are is said, under a name that Spark does not show: "user:password". */
-    private static final String WHO = "spark.braid.registry.secret.";
+    /** What a task is told of who we are, "user:password": it is in no configuration and in no plan. */
+    private static final String WHO = "braid.registry.secret.";
     private static final Map<String, SchemaRegistry> KNOWN = new ConcurrentHashMap<>();
     private static final ObjectMapper JSON = new ObjectMapper();
     /** An id that is unknown may be known soon, and a million records with it are not a million questions. */
@@ -61,8 +61,9 @@ final class SchemaRegistry {
 
     private Found ask(int id) throws IOException, InterruptedException {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(address + "/schemas/ids/" + id)).timeout(PATIENCE);
-        String who = SparkEnv.get() == null ? "" : SparkEnv.get().conf().get(WHO + name, "");
-        if (!who.isEmpty()) {
+        TaskContext task = TaskContext.get();
+        String who = task == null ? null : task.getLocalProperty(WHO + name);
+        if (who != null) {
             String encoded = Base64.getEncoder().encodeToString(who.getBytes(StandardCharsets.UTF_8));
             request.header("Authorization", "Basic " + encoded);
         }
