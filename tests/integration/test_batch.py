@@ -17,7 +17,7 @@ from batch_layer.plan import Days, lambda_views, plan
 from batch_layer.release import release
 from batch_layer.run import run
 from batch_layer.tasks import Asked, DayResult
-from braid import Lookup, Quarantined, Source, View, avg, count, session, stddev, sum_, tumbling
+from braid import Lookup, Quarantined, Source, View, count, mean, session, stddev, sum_, tumbling
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -175,7 +175,7 @@ def test_a_day_without_events_is_published_too(
 ) -> None:
     monkeypatch.setattr(running, "MOST_HERE", most_here)
     # Parts of the states of these are never null.
-    spread = replace(traffic, measures={"hits": count(), "mean": avg("bytes"), "spread": stddev("bytes")})
+    spread = replace(traffic, measures={"hits": count(), "mean": mean("bytes"), "spread": stddev("bytes")})
     feed.commit(events(FIRST, 1, 2), 0)
     feed.beat(2)
     results = run(lambda: spark, settings, [spread], Asked(Days(FIRST, SECOND)))
