@@ -15,7 +15,7 @@ from braid.errors import BraidError
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.measures.base import FLOAT_TOLERANCE
-from braid.merge.spark import served_states
+from braid.merge.spark import served_here, served_states
 from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.states import EVENTS
@@ -204,7 +204,11 @@ def states_of(
     days: Sequence[date] | None = None,
 ) -> DataFrame:
     """What readers of a version get, up to a cut."""
-    served = served_states(spark, version.view, ViewTables.of(settings, version), cut)
+    tables = ViewTables.of(settings, version)
+    small = served_here(version.view, tables, cut) if cut is not None else None
+    served = (
+        spark.createDataFrame(small) if small is not None else served_states(spark, version.view, tables, cut)
+    )
     return served if days is None else served.where(F.col("day").isin(list(days)))
 
 
