@@ -8,10 +8,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid import cut as cuts
+from braid.comparable import comparable_cut, complete_upto
 from braid.define.view import View
 from braid.deploy.versions import Version
-from braid.errors import BraidError
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.measures.base import FLOAT_TOLERANCE
@@ -19,9 +18,6 @@ from braid.merge.spark import served_states
 from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.states import EVENTS
-from braid.tables import delta_rs
-from braid.tables.commits import TailCommit, described
-from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables, bounds
 
 EXAMPLES = 5
@@ -206,34 +202,3 @@ def states_of(
     """What readers of a version get, up to a cut."""
     served = served_states(spark, version.view, ViewTables.of(settings, version), cut)
     return served if days is None else served.where(F.col("day").isin(list(days)))
-
-
-def comparable_cut(settings: Settings, versions: Sequence[Version]) -> datetime:
-    """The last epoch that all of them hold completely, and that none of their bases goes beyond."""
-    complete: list[datetime] = []
-    covered: list[datetime] = []
-    for version in versions:
-        upto = complete_upto(settings, version)
-        if upto is None:
-            raise BraidError(
-                f"version {version.number} of view {version.view.name!r} has not read its history to the end: let "
-                f"`braid kappa replay {version.view.name}` or `braid stream {version.view.name}` finish first."
-            )
-        complete.append(upto)
-        covered += delta_rs.throughs(ViewTables.of(settings, version).base).values()
-    cut = cuts.comparable(complete, covered)
-    if cut is None:
-        raise BraidError(
-            f"the versions of view {versions[0].view.name!r} cannot be compared yet: one is complete up to "
-            f"{min(complete)}, and the base of another covers {max(covered)}. "
-            f"`braid stream {versions[0].view.name} --once` brings them to the same place."
-        )
-    return cut
-
-
-def complete_upto(settings: Settings, version: Version) -> datetime | None:
-    """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
-    if is_base_lost(ViewTables.of(settings, version)):
-        return None
-    commits = described(ViewTables.of(settings, version).tail, TailCommit.from_json)
-    return next((commit.complete for _, commit in commits), None)

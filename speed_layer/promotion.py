@@ -9,6 +9,7 @@ from datetime import date, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from braid.comparable import comparable_cut, complete_upto
 from braid.deploy import store as deployment
 from braid.deploy import versions
 from braid.deploy.plan import PlannedChange
@@ -17,7 +18,7 @@ from braid.deploy.versions import Deployment, Version
 from braid.errors import BraidError, CheckFailed
 from braid.log import contents as logs
 from braid.log.table import Log
-from braid.parity import Parity, comparable_cut, complete_upto, states_of, with_truth, with_version
+from braid.parity import Parity, states_of, with_truth, with_version
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE, is_alive, read_all
