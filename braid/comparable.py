@@ -1,8 +1,9 @@
 """Where versions of a view can be compared: at an epoch that all of them hold. Running streams are waited for."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from braid import cut as cuts
 from braid.deploy.store import read_pauses
@@ -20,28 +21,40 @@ from braid.tables.view_tables import ViewTables
 PATIENCE = timedelta(minutes=1)
 LOOK = 0.5
 
+Result = TypeVar("Result")
+
 log = Logger("compare")
 
 
-def comparable_cut(
-    settings: Settings, versions: Sequence[Version], patience: timedelta = PATIENCE
-) -> datetime:
-    """The last epoch that all of them hold completely, and that none of their bases goes beyond.
+def when_comparable(
+    settings: Settings,
+    versions: Sequence[Version],
+    read: Callable[[datetime], Result],
+    patience: timedelta = PATIENCE,
+) -> Result:
+    """What is read of versions at the last epoch that all of them hold completely, and no base of theirs goes beyond.
 
-    A stream that is behind is waited for where one runs; where none does, that is said at once.
+    A stream that is behind is waited for where one runs; where none does, that is said at once. A base that has gone
+    on before it was read is `NotYet` too: it is read again at a later cut.
     """
     end = time.monotonic() + patience.total_seconds()
     is_told = False
     while True:
         try:
-            return _cut_now(settings, versions)
+            cut = _cut_now(settings, versions)
         except NotYet as reason:
             if time.monotonic() >= end or not is_streamed(settings, versions[0].view.name):
                 raise
             if not is_told:
                 log.info("waiting for the streams", reason=str(reason))
                 is_told = True
-        time.sleep(LOOK)
+            time.sleep(LOOK)
+            continue
+        try:
+            return read(cut)
+        except NotYet:
+            if time.monotonic() >= end:
+                raise
 
 
 def is_streamed(settings: Settings, view: str) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.merge import arrow
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.spark import from_arrow
@@ -68,10 +68,19 @@ def served_states(
         tail = tail.join(cuts, on="day", how="inner").where("epoch <= _cut").select(*tail.columns)
         base = base.where(on_days(cut))
     elif cut is not None:
+        refuse_beyond(through, cut, tables)
         tail = tail.where(F.col("epoch") <= F.lit(cut))
     open_rows = beyond(tail, through)
     columns = ["day", *bounds(view), *view.keys, *state_columns(view), LATE]
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
+
+
+def refuse_beyond(through: Mapping[date, datetime], cut: datetime, tables: ViewTables) -> None:
+    """Events beyond the cut that are in a base already cannot be taken out of it."""
+    if (newest := max(through.values(), default=cut)) > cut:
+        raise NotYet(
+            f"{tables.base} covers {newest}, and cannot be read as it was at {cut}: ask for a later cut."
+        )
 
 
 def served_here(view: View, tables: ViewTables, cut: datetime | Mapping[date, datetime]) -> pa.Table | None:

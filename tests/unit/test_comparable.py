@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from braid import comparable, tumbling
-from braid.comparable import PATIENCE, comparable_cut, is_streamed
+from braid.comparable import PATIENCE, is_streamed, when_comparable
 from braid.deploy.store import set_pause
 from braid.deploy.versions import Version
 from braid.errors import NotYet
@@ -43,6 +43,10 @@ def engine(settings: Settings, process: str = ENGINE, age: timedelta = timedelta
     status.write(settings, ProcessStatus(process, os.getpid(), at, at, queries))
 
 
+def as_it_is(cut: datetime) -> datetime:
+    return cut
+
+
 def when_looked_for(monkeypatch: pytest.MonkeyPatch, times: int, happens: Callable[[], None]) -> list[bool]:
     """Something happens while it is waited; gives what was answered each time."""
     looked, real = list[bool](), is_streamed
@@ -60,7 +64,7 @@ def when_looked_for(monkeypatch: pytest.MonkeyPatch, times: int, happens: Callab
 
 def test_what_no_stream_moves_is_said_at_once(settings: Settings, ahead: tuple[Version, Tables]) -> None:
     with pytest.raises(NotYet, match=BEHIND):
-        comparable_cut(settings, [ahead[0]], timedelta(days=1))
+        when_comparable(settings, [ahead[0]], as_it_is, timedelta(days=1))
 
 
 def test_a_stream_that_is_behind_is_waited_for(
@@ -70,7 +74,7 @@ def test_a_stream_that_is_behind_is_waited_for(
     engine(settings)
     epoch = MIDNIGHT + 2 * MINUTE
     looked = when_looked_for(monkeypatch, 2, lambda: tables.append([], complete=epoch))
-    assert comparable_cut(settings, [version]) == epoch
+    assert when_comparable(settings, [version], as_it_is) == epoch
     assert looked == [True] * 3
 
 
@@ -80,7 +84,7 @@ def test_a_stream_that_stays_behind_is_waited_for_no_longer_than_the_patience(
     engine(settings)
     looked = when_looked_for(monkeypatch, -1, lambda: None)
     with pytest.raises(NotYet, match=BEHIND):
-        comparable_cut(settings, [ahead[0]], timedelta(seconds=0.2))
+        when_comparable(settings, [ahead[0]], as_it_is, timedelta(seconds=0.2))
     assert len(looked) > 1
 
 
@@ -90,8 +94,27 @@ def test_a_wait_ends_when_the_engine_is_stopped(
     engine(settings)
     looked = when_looked_for(monkeypatch, 2, lambda: status.forget(settings, ENGINE))
     with pytest.raises(NotYet, match=BEHIND):
-        comparable_cut(settings, [ahead[0]], timedelta(days=1))
+        when_comparable(settings, [ahead[0]], as_it_is, timedelta(days=1))
     assert looked == [True, True, False]
+
+
+def test_a_base_that_goes_on_before_it_is_read_is_read_at_a_later_cut(settings: Settings) -> None:
+    tables = Tables(settings, view_of(tumbling("1 minute")))
+    version, day = tables.deploy(), MIDNIGHT.date()
+    tables.append(some_events(0, 30, MIDNIGHT), complete=MIDNIGHT)
+    tables.publish(day, MIDNIGHT)
+    tried: list[datetime] = []
+
+    def read(cut: datetime) -> datetime:
+        tried.append(cut)
+        if len(tried) == 1:
+            tables.append(some_events(1, 30, MIDNIGHT + MINUTE), complete=MIDNIGHT + MINUTE)
+            tables.publish(day, MIDNIGHT + MINUTE)
+            raise NotYet("it covers more by now")
+        return cut
+
+    assert when_comparable(settings, [version], read) == MIDNIGHT + MINUTE
+    assert tried == [MIDNIGHT, MIDNIGHT + MINUTE]
 
 
 def test_a_view_is_streamed_by_the_engine_or_by_a_process_of_its_own(settings: Settings) -> None:
