@@ -212,26 +212,26 @@ def test_an_unknown_view_or_version_is_named(
 
 
 def test_a_fold_while_versions_are_being_read_is_no_difference_between_them(
-    spark: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    spark: Any, at_home: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view, feed = replace(traffic, mode="kappa"), Feed(spark, Log(requests, settings))
+    view, feed = replace(traffic, mode="kappa"), Feed(spark, Log(requests, at_home))
     feed.commit(some(40, 0), 0)
     feed.beat(1)
-    run_once(spark, settings, view)
-    assert replay(spark, settings, view).number == 2
+    run_once(spark, at_home, view)
+    assert replay(spark, at_home, view).number == 2
     read = parity.states_of
 
     def read_later(*asked: Any) -> Any:
         """Between the choice of the cut and the first look into a table, both versions fold what came."""
         monkeypatch.setattr(parity, "states_of", read)
         feed.commit(some(40, 2), 2)
-        feed.beat(3)
-        run_once(spark, settings, view)
+        feed.beat(6)
+        run_once(spark, at_home, view)
         return read(*asked)
 
     monkeypatch.setattr(parity, "states_of", read_later)
-    case = judge(spark, settings, "traffic")
+    case = judge(spark, at_home, "traffic")
     assert case.holds, case.objections()
-    assert {found.cut for found in case.parities} == {NOON + 2 * MINUTE}
+    assert {found.cut for found in case.parities} == {NOON + 5 * MINUTE}
     with pytest.raises(NotYet, match=r"covers .* and cannot be read as it was at .*: ask for a later cut"):
-        served(spark, view, tables_of(settings, view), NOON)
+        served(spark, view, tables_of(at_home, view), NOON)
