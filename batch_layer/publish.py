@@ -6,8 +6,9 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from batch_layer.days import Accuracy, DayRecord, Gate, Publish
 from batch_layer.gates.profile import OutputProfile, no_states
@@ -101,11 +102,19 @@ def _rows(
     types = {column.name: column.dataType for column in states.schema}
     markers = days_and_moments(spark, empty, "through").select(
         *(
-            (F.col(name) if name in ("day", "through") else F.lit(None)).cast(types[name]).alias(name)
+            F.col(name) if name in ("day", "through") else _no_state(types[name]).alias(name)
             for name in base_columns(view)
         )
     )
     return markers if len(empty) == len(cuts) else chosen.unionByName(markers)
+
+
+def _no_state(kind: DataType) -> Column:
+    """What stands for a state in the row of a day without events. Parts of a state that are never null are numbers."""
+    if not isinstance(kind, StructType):
+        return F.lit(None).cast(kind)
+    parts = (F.lit(None if part.nullable else 0).cast(part.dataType).alias(part.name) for part in kind)
+    return F.struct(*parts)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ What a command is told beside its name is in variables of its shell (`env`) and 
 
 import os
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
-from airflow.providers.standard.hooks.subprocess import SubprocessHook
+from airflow.providers.standard.hooks.subprocess import SubprocessHook, SubprocessResult
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.sensors.bash import BashSensor
 from airflow.sdk import Asset, Context, PokeReturnValue
@@ -38,11 +39,26 @@ DEFAULTS: dict[str, Any] = {
 QUICK = timedelta(minutes=10)
 
 
-FINAL = "the check did not hold: the lines above say why, and trying again would not change it"
+FINAL = "the check did not hold, and trying again would not change it"
+
+
+class LastWords(SubprocessHook):
+    """Keeps what a command said last: of a check that did not hold, which gate holds which view, and why."""
+
+    said = ""
+
+    def run_command(self, *given: Any, **named: Any) -> SubprocessResult:
+        done = super().run_command(*given, **named)
+        self.said = done.output
+        return done
 
 
 class BraidCommand(BashOperator):
     """One command. Exit code 1 is a verdict: the same command would give it again, so the task fails at once."""
+
+    @cached_property
+    def subprocess_hook(self) -> LastWords:
+        return LastWords()
 
     def __init__(self, *, arguments: str, **kwargs: Any) -> None:
         kwargs.setdefault("bash_command", f"{BRAID} {arguments}")
@@ -53,7 +69,7 @@ class BraidCommand(BashOperator):
         try:
             return super().execute(context)
         except AirflowSkipException:
-            raise AirflowFailException(FINAL) from None
+            raise AirflowFailException(f"{FINAL}: {self.subprocess_hook.said}") from None
 
 
 class BraidAnswer(BraidCommand):
@@ -82,7 +98,7 @@ class BraidWait(BashSensor):
         if done.exit_code == NOT_YET:
             return False
         if done.exit_code == CHECK_FAILED:
-            raise AirflowFailException(FINAL)
+            raise AirflowFailException(f"{FINAL}: {done.output}")
         if done.exit_code != 0:
             raise AirflowException(
                 f"the command ended with exit code {done.exit_code}: the lines above say why"

@@ -54,7 +54,7 @@ def served_states(
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
-    if isinstance(cut, Mapping) and (states := served_here(view, tables, cut)) is not None:
+    if cut is not None and (states := served_here(view, tables, cut)) is not None:
         return from_arrow(spark, states)
     refuse_lost_base(tables)
     tail_seen, base_seen = see(tables.tail), see(tables.base)
@@ -101,6 +101,7 @@ def served_here(view: View, tables: ViewTables, cut: datetime | Mapping[date, da
         of_days = pc.field("day").isin(pa.array(cut.keys(), pa.date32()))
         open_rows = arrow.upto(tail.rows(["epoch", *columns], of_days), cut)
     else:
+        refuse_beyond(base.throughs(), cut, tables)
         of_days = pc.scalar(True)
         open_rows = tail.rows(["epoch", *columns], pc.field("epoch") <= cut)
     open_rows = arrow.beyond(open_rows, base.throughs())

@@ -119,17 +119,8 @@ def open_table(location: str, version: int | None = None) -> DeltaTable | None:
         return None
 
 
-def _without_files(location: str) -> DeltaTable | None:
-    """What a table says of itself, and not its files, of which a log has thousands."""
-    address, options = object_store.delta_address(location), object_store.delta_options(location)
-    try:
-        return DeltaTable(address, storage_options=options, without_files=True)
-    except TableNotFoundError:
-        return None
-
-
 def _metadata(location: str) -> Metadata | None:
-    table = _without_files(location)
+    table = open_table(location)
     return table.metadata() if table is not None else None
 
 
@@ -140,7 +131,7 @@ def has_rows(location: str) -> bool:
 
 def transaction_number(location: str, app: str) -> int:
     """The newest number that was committed under a Delta transaction id; 0 for none."""
-    table = _without_files(location)
+    table = open_table(location)
     return (table.transaction_version(app) or 0) if table is not None else 0
 
 

@@ -15,4 +15,5 @@ elif [ "$1 $2" = "batch chunks" ]; then
     end='"CUT": "2021-01-01T00:00:00+00:00", "VIEWS": "pages visits"}'
     echo "[{\"FROM\": \"2020-01-01\", \"TO\": \"2020-07-18\", $end, {\"FROM\": \"2020-07-19\", \"TO\": \"2020-12-31\", $end]"
 fi
+[ -z "$code" ] || echo "error: the day is held in pages: volume is 3, wanted at most 2" >&2
 exit "${code:-0}"

@@ -1,5 +1,6 @@
 """A local Airflow: who can reach it, what it makes of commands' exit codes, and that nobody stays behind."""
 
+import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +145,13 @@ def test_a_check_that_failed_is_final_and_a_crash_is_tried_again(
     assert len(stub.calls(f"batch run --day {day}")) == 1
     if becomes == "failed":
         assert running.run_to_its_end(DAILY, becomes) == {"pin_cut": "success", "compute": "failed"}
+        # What fails the task names the gate and the view, as the last line of the command did.
+        said = running.api.ask(
+            "GET", f"/dags/{DAILY}/dagRuns/{becomes}/taskInstances/compute/logs/1?full_content=true"
+        )
+        raised = [text for text in map(json.dumps, said["content"]) if "the check did not hold" in text]
+        assert raised
+        assert all("held in pages: volume is 3" in text for text in raised)
 
 
 def test_a_day_can_be_tried_without_a_scheduler(running: Running, stub: Stub) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import batch_layer.run as running
 from batch_layer.accuracy import compare
 from batch_layer.arrivals import closed_epoch
 from batch_layer.days import read_day
@@ -16,7 +17,7 @@ from batch_layer.plan import Days, lambda_views, plan
 from batch_layer.release import release
 from batch_layer.run import run
 from batch_layer.tasks import Asked, DayResult
-from braid import Lookup, Quarantined, Source, View, count, session, sum_, tumbling
+from braid import Lookup, Quarantined, Source, View, count, mean, session, stddev, sum_, tumbling
 from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -168,17 +169,26 @@ def test_a_publish_says_how_right_the_stream_was(spark: Any, settings: Settings,
     assert wrong.accuracy.largest_error > 0.2
 
 
-def test_a_day_without_events_is_published_too(spark: Any, settings: Settings, feed: Feed) -> None:
+@pytest.mark.parametrize("most_here", [running.MOST_HERE, -1], ids=["by the driver", "by Spark"])
+def test_a_day_without_events_is_published_too(
+    spark: Any, settings: Settings, feed: Feed, most_here: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "MOST_HERE", most_here)
+    # Parts of the states of these are never null.
+    spread = replace(traffic, measures={"hits": count(), "mean": mean("bytes"), "spread": stddev("bytes")})
     feed.commit(events(FIRST, 1, 2), 0)
     feed.beat(2)
-    (result,) = run(lambda: spark, settings, [traffic], Asked(Days(SECOND, SECOND)))
-    assert (result.outcome, result.events, result.rows) == ("published", 0, 0)
-    rows = pinned(spark, tables_of(settings, traffic).base).collect()
-    assert [(row.day, row.pane) for row in rows] == [(SECOND, None)]
-    assert outcomes(run(lambda: spark, settings, [traffic], Asked(Days(SECOND, SECOND)))) == {
+    results = run(lambda: spark, settings, [spread], Asked(Days(FIRST, SECOND)))
+    assert [(one.outcome, one.events, one.rows) for one in results] == [
+        ("published", 2, 2),
+        ("published", 0, 0),
+    ]
+    rows = pinned(spark, tables_of(settings, spread).base).where(f"day = date'{SECOND}'").collect()
+    assert [row.pane for row in rows] == [None]
+    assert outcomes(run(lambda: spark, settings, [spread], Asked(Days(SECOND, SECOND)))) == {
         ("traffic", SECOND): "up to date"
     }
-    assert numbers(spark, settings) == Counter()
+    assert {row[0] for row in served(spark, spread, tables_of(settings, spread))} == {FIRST}
 
 
 def test_a_cut_that_is_not_closed_is_refused(spark: Any, settings: Settings, feed: Feed) -> None:

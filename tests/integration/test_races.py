@@ -210,19 +210,23 @@ def test_a_fold_does_not_take_a_publish_back_that_is_made_meanwhile(
 
 
 @pytest.mark.usefixtures("begun")
+@pytest.mark.parametrize("published_by", ["the driver", "Spark"])
 def test_of_two_publishes_of_a_day_the_later_cut_stays(
-    spark: Any, settings: Settings, feed: Feed, monkeypatch: pytest.MonkeyPatch
+    spark: Any, settings: Settings, feed: Feed, published_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for minute in (1, 2, 3):
         feed.commit(some(10 * minute, f"m{minute}"), minute)
     feed.beat(9)
     tables, early, later = tables_of(settings, hits), NOON + MINUTE, NOON + 3 * MINUTE
     first, second = (computed(spark, settings, hits, TODAY, cut) for cut in (early, later))
+    made_ready = "_rows"
+    if published_by == "the driver":
+        first, second, made_ready = first.toArrow(), second.toArrow(), "_rows_here"
 
     def meanwhile() -> None:
         assert publish(spark, settings, hits, second, later) == later
 
-    monkeypatch.setattr(publishing, "_rows", once(meanwhile, publishing._rows))
+    monkeypatch.setattr(publishing, made_ready, once(meanwhile, getattr(publishing, made_ready)))
     assert publish(spark, settings, hits, first, early) == later
     assert throughs(pinned(spark, tables.base)) == {TODAY: later}
 

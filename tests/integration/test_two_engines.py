@@ -19,6 +19,7 @@ from braid.tables.delta_log import newest_version, transactions
 from braid.tables.spark_tables import pinned, throughs
 from speed_layer.ingest.appender import Appender
 from speed_layer.jobs.engine import stream
+from speed_layer.stream import live
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.job import StreamJob
 from speed_layer.stream.live import follow
@@ -74,9 +75,12 @@ def engine(spark: Any, settings: Settings) -> TailWriter:
     return begun(spark, settings).writer
 
 
+@pytest.mark.parametrize("written_by", ["the driver", "Spark"])
 def test_the_batch_of_the_second_is_noticed_and_neither_counted_nor_waited_for(
-    spark: Any, settings: Settings, feed: Feed
+    spark: Any, settings: Settings, feed: Feed, written_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if written_by == "Spark":
+        monkeypatch.setattr(live, "LARGE", 0)
     feed.commit(some(20, 0), 0)
     run_once(spark, settings, traffic)
     first, second = engine(spark, settings), engine(spark, settings)

@@ -13,7 +13,7 @@ from braid.define.view import View
 from braid.define.windows import Session
 from braid.deploy.versions import Version
 from braid.errors import NotYet
-from braid.log.contents import read
+from braid.log.contents import read_accepted
 from braid.log.events import PLACE, TableOf, view_events
 from braid.log.table import INBOX_PARTITION, Log
 from braid.parity import group_columns
@@ -151,7 +151,7 @@ def rows_of(spark: SparkSession, log: Log, known: ComparedDays) -> DataFrame:
     where = " or ".join(
         f"(_epoch <= {timestamp(cut)} and {on_days(days)})" for cut, days in known.cuts.items()
     )
-    return read(spark, log).where(f"_error is null and ({where})")
+    return read_accepted(spark, log, [one.day for one in known.days]).where(where)
 
 
 def copies(rows: DataFrame, source: Source, known: ComparedDays) -> Copies | None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.schema import double_quoted
-from braid.log.contents import read
+from braid.log.contents import read_accepted
 from braid.log.database import opened
 from braid.log.lookups import LookupTables
 from braid.log.table import Log, empty
@@ -53,7 +53,7 @@ def narrow_rows(spark: SparkSession, known: ComparedDays, log: Log, arrival: str
 def _events_with_places(spark: SparkSession, known: ComparedDays, log: Log, arrival: str | None) -> DataFrame:
     view = known.version.view
     # Days after the last one are read too: what happens there moves the watermark.
-    rows = read(spark, log).where(f"_error is null and day >= date'{known.span.first}'")
+    rows = read_accepted(spark, log).where(f"day >= date'{known.span.first}'")
     extra = [name for name in (view.source.event_id, arrival) if name and name not in view.keys]
     events = placed_events(view, rows, LookupTables(spark, log.settings, known.newest_cut).table_of, *extra)
     wanted = narrow_columns(view, arrival)
