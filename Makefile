@@ -1,7 +1,7 @@
 # `make demo` and `make test` do everything, from nothing; `make help` lists the rest.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help preflight setup demo chromium servers test soak s3 wheel docs lint format lock clean
+.PHONY: help preflight setup demo chromium servers test soak s3 registry wheel docs lint format lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -54,11 +54,14 @@ servers:
 test: setup chromium servers ## run the tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
-soak: setup s3 chromium servers ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
+soak: setup s3 registry chromium servers ## run the long tests: whole engines started and killed, backfills, the tutorial; an hour
 	@$(BIN)/python -m pytest -m soak
 
 s3: setup ## fetch what a BRAID_HOME in S3 needs, and the store that its tests run against
 	@$(BIN)/braid setup s3 s3proxy
+
+registry: setup ## fetch the schema registry that the tests of Avro run against
+	@$(BIN)/braid setup registry
 
 wheel: setup ## build the package into dist/
 	@rm -rf build dist

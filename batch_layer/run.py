@@ -17,11 +17,13 @@ from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import audit_outputs, load_in_background
 from batch_layer.gates.profile import InputProfile, input_profiles, output_profiles
 from batch_layer.gates.values import OutputDay
+from batch_layer.lineage import jobs, told_of
 from batch_layer.plan import SourcePlan, plan
 from batch_layer.publish import Done, MadeDays, publish
 from batch_layer.tasks import Asked, DayResult, ViewDays, chunks, up_to_date, view_days
 from braid.define.view import View
 from braid.deploy import store as deployment
+from braid.lineage.runs import traced
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.recompute import Recomputed, day_rows, recompute_days, upto
@@ -61,15 +63,17 @@ def run(
     results: list[DayResult] = []
     if total and any(view.expect or view.source.expect for view in views):
         load_in_background()
-    for source in plans:
-        results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
-        if not any(map(asked.wants, source.days)):
-            continue
-        batch = _SourceRun(spark(), settings, source, {view.name: view for view in views}, asked, clock)
-        for finished in batch.results():
-            results += finished
-            done += len(finished)
-            watch(done, total, f"{finished[-1].view} {finished[-1].day}")
+    with traced(settings, lambda: jobs(settings, plans, asked)) as told:
+        for source in plans:
+            results += [up_to_date(day) for day in source.days if asked.is_explicit and not asked.wants(day)]
+            if not any(map(asked.wants, source.days)):
+                continue
+            batch = _SourceRun(spark(), settings, source, {view.name: view for view in views}, asked, clock)
+            for finished in batch.results():
+                results += finished
+                done += len(finished)
+                watch(done, total, f"{finished[-1].view} {finished[-1].day}")
+                told.update(told_of(results))
     if total:
         data_docs.build(settings, all_days=False)
     return results

@@ -66,10 +66,20 @@ class BraidCommand(BashOperator):
         super().__init__(append_env=True, skip_on_exit_code=CHECK_FAILED, **kwargs)
 
     def execute(self, context: Context) -> Any:
+        self.env = (self.env or {}) | _lineage_parent(context)
         try:
             return super().execute(context)
         except AirflowSkipException:
             raise AirflowFailException(f"{FINAL}: {self.subprocess_hook.said}") from None
+
+
+def _lineage_parent(context: Context) -> dict[str, str]:
+    """The task's run as Airflow's provider of OpenLineage calls it, where that is installed: the parent of ours."""
+    try:
+        from airflow.providers.openlineage.plugins.macros import lineage_parent_id  # type: ignore[import-not-found]
+    except ImportError:
+        return {}
+    return {"OPENLINEAGE_PARENT_ID": lineage_parent_id(context["ti"])}
 
 
 class BraidAnswer(BraidCommand):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from braid.runtime.installation import OWN_JARS
 
+KINDS = ("*.jar", "*.tar.gz")
 PINS = Path(__file__).with_name("jars.sha256")
 
 
@@ -24,7 +25,8 @@ def pinned() -> dict[str, dict[str, str]]:
 def differences(folder: Path, name: str) -> list[str]:
     """What is in the folder of a set and should not be, is missing, or has other bytes; Braid's own jars aside."""
     wanted = pinned().get(name, {})
-    found = {jar.name: digest(jar) for jar in sorted(folder.glob("*.jar")) if jar.name not in OWN_JARS}
+    fetched = sorted(file for kind in KINDS for file in folder.glob(kind) if file.name not in OWN_JARS)
+    found = {file.name: digest(file) for file in fetched}
     lines = [f"{file} is missing" for file in sorted(wanted.keys() - found.keys())]
     for file, value in found.items():
         if file not in wanted:
@@ -46,7 +48,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, sets in enumerate((PACKAGES, *({name: OPTIONAL[name]} for name in OPTIONAL))):
             retrieve(print, Path(folder, str(number)), sets)
-        jars = sorted(Path(folder).glob("*/*/*.jar"), key=lambda jar: (jar.parent.name, jar.name))
+        jars = [file for kind in KINDS for file in Path(folder).glob(f"*/*/{kind}")]
+        jars.sort(key=lambda jar: (jar.parent.name, jar.name))
         PINS.write_text("".join(f"{digest(jar)}  {jar.parent.name}/{jar.name}\n" for jar in jars))
 
 

@@ -5,6 +5,7 @@ versions, and vanish with it. Nothing is looked up when Spark starts.
 """
 
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -60,9 +61,17 @@ OPTIONAL: Sets = {
     ),
     # An S3 store in a folder, for the tests.
     "s3proxy": (("org.gaul", "s3proxy", "4.1.0"),),
+    # A schema registry, for the tests: a whole program, packed.
+    "registry": (("io.apicurio", "apicurio-registry-app", "3.0.9"),),
 }
+# What is not a jar but an archive of a program: it needs nothing else, so nobody asks what it says that it needs.
+PACKED = ("apicurio-registry-app",)
+WITHOUT_POMS = (
+    '<ivysettings><settings defaultResolver="public"/><resolvers>'
+    '<ibiblio name="public" m2compatible="true" usepoms="false"/></resolvers></ivysettings>'
+)
 # What these need is shipped with Spark, or is in the set itself.
-ALONE = ("hadoop-aws", "spark-hadoop-cloud_2.13")
+ALONE = ("hadoop-aws", "spark-hadoop-cloud_2.13", *PACKED)
 LEFT_OUT = {
     "spark": SHIPPED_WITH_SPARK,
     "s3": (*SHIPPED_WITH_SPARK, ("io.netty", "*"), ("org.apache.httpcomponents", "*"), ("commons-codec", "*"),
@@ -97,14 +106,20 @@ def ivy_module(sets: Sets = PACKAGES) -> str:
         )
         dependencies += [
             f'<dependency org="{org}" name="{artifact}" rev="{rev}" conf="{name}->default" '
-            f'transitive="{str(artifact not in ALONE).lower()}">{"" if artifact in ALONE else excludes}</dependency>'
+            f'transitive="{str(artifact not in ALONE).lower()}">'
+            f"{'' if artifact in ALONE else excludes}{_archive(artifact)}</dependency>"
             for org, artifact, rev in packages
         ]
     return (
-        '<ivy-module version="2.0"><info organisation="braid" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/extra"><info organisation="braid" module="jars"/>'
         f"<configurations>{configurations}</configurations>"
         f"<dependencies>{''.join(dependencies)}</dependencies></ivy-module>"
     )
+
+
+def _archive(artifact: str) -> str:
+    packed = f'<artifact name="{artifact}" type="tar.gz" ext="tar.gz" m:classifier="all"/>'
+    return packed if artifact in PACKED else ""
 
 
 def fetch(say: Callable[[str], None], folder: Path | None = None, sets: Sets = PACKAGES) -> None:
@@ -112,6 +127,9 @@ def fetch(say: Callable[[str], None], folder: Path | None = None, sets: Sets = P
     folder = folder or jars_dir()
     retrieve(say, folder, sets)
     _verify(folder, sets)
+    for packed in folder.glob("*/*.tar.gz"):
+        with tarfile.open(packed) as archive:
+            archive.extractall(folder / "program", filter="data")
     (folder / "fetched").write_text(stamp(sets))
 
 
@@ -128,6 +146,9 @@ def retrieve(say: Callable[[str], None], folder: Path, sets: Sets) -> None:
             java_command(), "-jar", str(ivy), "-ivy", str(module), "-confs", *sets,
             "-retrieve", f"{folder}/[conf]/[artifact]-[revision](-[classifier]).[ext]", "-sync",
         ]  # fmt: skip
+        if all(artifact in PACKED for packages in sets.values() for _, artifact, _ in packages):
+            (Path(scratch) / "settings.xml").write_text(WITHOUT_POMS)
+            command += ["-settings", f"{scratch}/settings.xml"]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=scratch
         ) as process:
@@ -160,7 +181,7 @@ def _follow(lines: object, say: Callable[[str], None]) -> list[str]:
     downloaded = 0
     for line in lines:  # type: ignore[attr-defined]
         seen.append(line)
-        if "[SUCCESSFUL" in line and ".jar" in line:
+        if "[SUCCESSFUL" in line and "!" in line:
             downloaded += 1
             say(f"{downloaded} jars: {line.split('!')[-1].split('(')[0].strip()}")
     return seen

@@ -15,6 +15,8 @@ from braid.runtime.installation import OWN_JAR, S3_JAR, jars, jars_dir, optional
 
 JAVA_SOURCES = Path(__file__).with_name("java")
 S3_SOURCES = Path(__file__).with_name("java_s3")
+# What of Spark's own jars they are compiled against.
+SHIPPED = ("hadoop-client-*", "avro-1*", "jackson-*", "scala-library-*", "spark-co*", "spark-sql-api_*")
 
 
 def java_sources() -> list[Path]:
@@ -49,8 +51,9 @@ def compile_classes(folder: Path | None = None) -> None:
 def _compile(sources: Sequence[Path], against: Iterable[Path], target: Path, name: str) -> None:
     import pyspark
 
-    hadoop = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar")
-    path = os.pathsep.join(map(str, (*against, *hadoop)))
+    shipped = Path(pyspark.__file__).parent / "jars"
+    used = (jar for name in SHIPPED for jar in shipped.glob(name))
+    path = os.pathsep.join(map(str, (*against, *used)))
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         command = [
             java_command(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "--release", "17",

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -15,6 +16,9 @@ from braid.deploy.plan import PlannedChange
 from braid.deploy.store import deploy_first
 from braid.deploy.versions import Deployment, Version
 from braid.errors import BraidError, CheckFailed
+from braid.lineage.datasets import base_of, served, tail_of
+from braid.lineage.events import LineageJob, Told
+from braid.lineage.runs import begun
 from braid.log import contents as logs
 from braid.log.table import Log
 from braid.parity import Parity, side_by_side, states_of, with_truth, with_version
@@ -108,15 +112,30 @@ def promote(
             f'say why: braid kappa promote {name} --accept-differences "..."'
         )
     because = f"{accepted} ({'; '.join(objections)})" if objections else accepted
-    with deployment.changing(settings, name) as draft:
+    with _pointed(settings, name, "promote") as draft:
         draft.value = versions.promoted(draft.value, case.version, now, because)
     return draft.value
 
 
 def rollback(settings: Settings, name: str, now: datetime) -> Deployment:
-    with deployment.changing(settings, name) as draft:
+    with _pointed(settings, name, "rollback") as draft:
         draft.value = versions.rolled_back(draft.value, now)
     return draft.value
+
+
+@contextmanager
+def _pointed(settings: Settings, name: str, how: str) -> Iterator[deployment.Draft]:
+    """A change of the version that is served; lineage hears of it when it is made."""
+    with deployment.changing(settings, name) as draft:
+        yield draft
+    served_now = draft.value.active
+    if served_now is not None and (run := begun(settings, lambda: _pointing(settings, served_now, how))):
+        run.end(Told(facets={"braid_version": {"version": served_now.number}}))
+
+
+def _pointing(settings: Settings, version: Version, how: str) -> LineageJob:
+    tables = (base_of(version, settings), tail_of(version, settings))
+    return LineageJob(f"{how}.{version.view.name}", "BATCH", tables, (served(version.view, settings),))
 
 
 def retire(settings: Settings, name: str, number: int, now: datetime) -> Deployment:

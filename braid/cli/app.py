@@ -13,6 +13,7 @@ COMMANDS = {
     "demo": "demo.command",
     "setup": "platform.setup",
     "init": "project",
+    "test": "project",
     "doctor": "platform.up",
     "version": "platform.up",
     "check": "definitions",

@@ -77,3 +77,16 @@ def require_mapping(value: object, what: str, example: str) -> Mapping[str, obje
 def set_field(value: object, name: str, normal: object) -> None:
     """Stores the normal form of a field while a frozen dataclass is built."""
     object.__setattr__(value, name, normal)
+
+
+def near_zone(name: str, names: list[str]) -> str:
+    """Zones are long: a city alone, or another case, is the usual slip."""
+    city = name.replace(" ", "_").lower().rsplit("/", 1)[-1]
+    same = [zone for zone in names if zone.lower().rsplit("/", 1)[-1] == city]
+    if same:
+        return f"Did you mean {same[0]!r}?"
+    hint = suggest(name, names, "names")
+    found = re.match(r"Did you mean '[^']*'\?", hint)
+    return (
+        found.group() if found else "Use an IANA name, such as 'Europe/Berlin', 'America/New_York' or 'UTC'."
+    )

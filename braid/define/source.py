@@ -13,6 +13,7 @@ from braid.define.expectations import INPUT_DEFAULT, InputExpectation, require_i
 from braid.define.expressions import require_expression, require_known
 from braid.define.names import (
     FrozenMap,
+    near_zone,
     require_identifier,
     require_mapping,
     require_text,
@@ -22,7 +23,7 @@ from braid.define.names import (
 from braid.define.schema import is_atomic, parse_schema
 from braid.errors import DefinitionError
 
-FORMATS = ("json", "csv")
+FORMATS = ("json", "csv", "avro")
 EPOCH_FORMATS = ("epoch_seconds", "epoch_millis")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Delta refuses the first ones in a column's name; a dot or a backtick would have to be quoted by every reader.
@@ -41,7 +42,7 @@ class Source:
     event_time: str
     kafka_topic: str | None = None
     files: str | None = None
-    format: Literal["json", "csv"] = "json"
+    format: Literal["json", "csv", "avro"] = "json"
     event_id: str | None = None
     timezone: str = "UTC"
     rules: Mapping[str, str] = field(default_factory=FrozenMap)
@@ -51,6 +52,8 @@ class Source:
     not_before: str = "1970-01-01"
     max_ahead: str = "1 day"
     delimiter: str = ","
+    # The name of the schema registry that knows the schemas of Avro records.
+    registry: str | None = None
     # Policy, and no part of what the source is: not compared, not stored with what is deployed.
     expect: tuple[InputExpectation, ...] = field(default=INPUT_DEFAULT, compare=False)
     # The column that says when an event came, for who asks how late events are: likewise.
@@ -121,10 +124,22 @@ class Source:
             raise self._error(
                 f"format {self.format!r} is not known. {suggest(str(self.format), FORMATS, 'formats')}"
             )
+        self._check_registry()
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
             raise self._error(
                 f"delimiter {self.delimiter!r} is not one character: use ',', ';', '|' or '\\t'."
             )
+
+    def _check_registry(self) -> None:
+        if (self.format == "avro") != (self.registry is not None):
+            raise self._error(
+                f"format is {self.format!r} and registry is {self.registry!r}: a source of Avro names the registry of "
+                "its schemas, as in format='avro', registry='main', and no other does."
+            )
+        if self.registry is not None:
+            require_identifier(self.registry, "schema registry")
+            if self.kafka_topic is None:
+                raise self._error("format 'avro' is for records of Kafka: set kafka_topic and not files.")
 
     def _check_columns(self) -> None:
         require_text(self.schema, f"source {self.name!r}: schema", "id string, time timestamp")
@@ -190,7 +205,7 @@ class Source:
         except (KeyError, ValueError, TypeError, OSError):
             names = sorted(name for name in available_timezones() if not name.startswith(_NOT_IN_JAVA))
             raise self._error(
-                f"timezone {self.timezone!r} is not the name of a time zone. {_near_zone(str(self.timezone), names)}"
+                f"timezone {self.timezone!r} is not the name of a time zone. {near_zone(str(self.timezone), names)}"
             ) from None
 
     def _check_times(self) -> None:
@@ -233,16 +248,3 @@ class Source:
 
 
 _RULE_EXAMPLE = "{'status is an HTTP code': 'status between 100 and 599'}"
-
-
-def _near_zone(name: str, names: list[str]) -> str:
-    """Zones are long: a city alone, or another case, is the usual slip."""
-    city = name.replace(" ", "_").lower().rsplit("/", 1)[-1]
-    same = [zone for zone in names if zone.lower().rsplit("/", 1)[-1] == city]
-    if same:
-        return f"Did you mean {same[0]!r}?"
-    hint = suggest(name, names, "names")
-    found = re.match(r"Did you mean '[^']*'\?", hint)
-    return (
-        found.group() if found else "Use an IANA name, such as 'Europe/Berlin', 'America/New_York' or 'UTC'."
-    )

@@ -1,1 +1,1 @@
-"""A project of one's own: what is guessed from a sample, and the files that it begins with."""
+"""A project of one's own: what is guessed from a sample, the files that it begins with, and tests of its views."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,8 @@ _TIMELY = ("event_time", "time", "timestamp", "ts", "occurred", "created", "plac
 _SECONDS = (datetime(2001, 9, 9, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 # Money has two decimals, rates up to six: beyond that a number is a measurement, and no sum of it is exact.
 _DECIMALS, _DIGITS = 6, 18
+# What flows in a topic is not all well-formed: a few events without a time do not hide which field is theirs.
+_NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def infer(events: Sequence[Event], written: bool = False) -> Inferred:
     names = dict.fromkeys(name for event in events for name in event)
     columns = {name: _column(name, [event.get(name) for event in events], written) for name in names}
     moments = [name for name, one in columns.items() if one.type == "timestamp"]
+    if not moments and len(timely := _with_a_time(events, names)) < len(events):
+        found = infer(timely, written)
+        few = f"{len(events) - len(timely)} of {len(events)} events have no time in {found.event_time}"
+        left = Guess("left out", found.event_time, f"{few}: left out of the guesses")
+        return replace(found, guesses=(*found.guesses, left))
     if not moments:
         seen = ", ".join(f"{name} {one.type}" for name, one in columns.items())
         raise BraidError(
@@ -112,6 +119,15 @@ def _column(name: str, values: Sequence[Any], written: bool) -> _Column:
     if None in texts:
         return _Column("string", f"{count}, of several kinds")
     return _of_texts(name, [text for text in texts if text is not None], _are_text(present, written), count)
+
+
+def _with_a_time(events: Sequence[Event], names: Iterable[str]) -> Sequence[Event]:
+    """The events that have a time in the field in which nearly all of them do; all events when there is none."""
+    for name in sorted(names, key=_rank):
+        timely = [event for event in events if _TIME.fullmatch(str(event.get(name)))]
+        if len(timely) >= _NEARLY_ALL * len(events):
+            return timely
+    return events
 
 
 def _are_text(present: Sequence[Any], written: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The files that a project begins with: definitions, settings, a sample, DAGs, CI and a README."""
+"""The files that a project begins with: definitions, settings, a test with a naive truth, DAGs, CI and a README."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from braid.errors import BraidError
 from braid.project.infer import Inferred, infer
 from braid.project.sample import Sample
 
-# What is kept of the sample; more would say the same again.
-KEPT = 50
+# What a test reads; more would say the same again.
+TESTED = 50
 DAGS = ("daily_batch", "restate", "backfill_range", "kappa_replay", "maintain")
 MADE_UP = (
     {"order_id": "o-1", "placed": "2024-05-01T09:12:00Z", "country": "DE", "amount": 19.90},
@@ -48,17 +48,18 @@ def project(origin: Origin, sample: Sample) -> tuple[dict[str, str], Inferred]:
     found = infer(sample.events, written=sample.is_csv)
     view = f"{origin.name}_per_day"
     suffix = "csv" if sample.is_csv else "jsonl"
-    events = f"sample/{origin.name}.{suffix}"
+    events = f"tests/{origin.name}.{suffix}"
     definitions = _definitions(origin, sample, found, view)
     values: dict[str, object] = {}
     exec(compile(definitions, "definitions.py", "exec"), values)
     collect(values.values(), "definitions.py")
     header = [] if sample.header is None else [sample.header]
-    lines = b"\n".join([*header, *sample.lines[:KEPT]]).decode("utf-8", "replace")
+    lines = b"\n".join([*header, *sample.lines[:TESTED]]).decode("utf-8", "replace")
     return {
         "definitions.py": definitions,
         "braid.toml": 'definitions = "definitions.py"\n',
         events: lines + "\n",
+        f"tests/{view}.py": _test(found, view, f"{origin.name}.{suffix}"),
         "dags/braid_dags.py": _dags(),
         ".github/workflows/braid.yml": _CI,
         ".gitignore": ".braid/\n.venv/\n__pycache__/\n",
@@ -105,6 +106,33 @@ def _definitions(origin: Origin, sample: Sample, found: Inferred, view: str) -> 
     )
 
 
+def _test(found: Inferred, view: str, events: str) -> str:
+    key = f'event["{found.key}"], ' if found.key else ""
+    value = f'event["{found.total}"]'
+    total = f'        if {value} is not None:\n            row["total"] = (row["total"] or 0) + {value}\n'
+    total = total if found.total else ""
+    start = '{"events": 0, "total": None}' if found.total else '{"events": 0}'
+    return f'''"""What {view} should be, by a loop over plain values: `braid test` compares the two."""
+
+from zoneinfo import ZoneInfo
+
+view = "{view}"
+events = "{events}"
+ZONE = ZoneInfo("UTC")
+
+
+def truth(events):
+    """Keys and the window's start -> each measure. The events are those that were accepted, each once."""
+    rows = {{}}
+    for event in events:
+        local = event["{found.event_time}"].astimezone(ZONE)
+        day = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        row = rows.setdefault(({key}day), {start})
+        row["events"] += 1
+{total}    return rows
+'''.replace("rows.setdefault((day),", "rows.setdefault((day,),")
+
+
 def _dags() -> str:
     lines = "".join(f"from braid.dags.{name} import dag as {name}\n" for name in DAGS)
     listed = ", ".join(f'"{name}"' for name in DAGS)
@@ -113,7 +141,7 @@ def _dags() -> str:
 
 
 def _readme(origin: Origin, view: str, events: str) -> str:
-    send = f"`braid produce --jsonl {events} --source {origin.name}` sends the sample to its topic.\n"
+    send = f"`braid produce --jsonl {events} --source {origin.name}` sends the events of the test to its topic.\n"
     return f"""# {origin.name}
 
 Numbers by Braid. `definitions.py` says what is counted; its comments say what was guessed.
@@ -121,16 +149,16 @@ Numbers by Braid. `definitions.py` says what is counted; its comments say what w
 The next three commands:
 
 ```sh
+braid test    # the views against a naive truth, without a broker
 braid check   # every definition, compiled by Spark
 braid up      # broker, ingest, streams and the dashboard, until Ctrl-C
-braid query {view}
 ```
 
-{send if origin.topic else ""}`braid batch run` recomputes days from the log.
+{send if origin.topic else ""}Then `braid query {view}` gives numbers, and `braid batch run` recomputes days.
 
-- `sample/` has the first events of the sample.
+- `tests/` has a test for each view: events in a file, and `truth`, a loop over them.
 - `dags/` has Braid's DAGs for Airflow: `braid airflow up --dags dags`.
-- `.github/workflows/braid.yml` runs `braid check` and `braid plan --check`.
+- `.github/workflows/braid.yml` runs `braid test`, `braid check` and `braid plan --check`.
 """
 
 
@@ -151,6 +179,7 @@ jobs:
         with: {distribution: temurin, java-version: "17"}
       - run: pip install 'braid[engine]'
       - run: braid setup
+      - run: braid test
       - run: braid check
       # Exit code 1: what is deployed is not what is defined here.
       - run: BRAID_HOME="$DEPLOYED" braid plan --check

@@ -25,7 +25,7 @@ from braid.runtime import object_store
 PREFIX = "BRAID_"
 TOML_FILE = "braid.toml"
 # Secrets that definitions know by a name, one variable each: braid.runtime.secrets.
-SECRETS = ("dsn_", "url_")
+SECRETS = ("dsn_", "url_", "registry_")
 MEMORY = re.compile(r"^\d+[mg]$")
 
 
@@ -57,7 +57,15 @@ def _known_storage(value: str) -> str:
     return value
 
 
+def _file_or_http(value: str) -> str:
+    scheme, is_uri, rest = value.partition("://")
+    if is_uri and (scheme not in ("http", "https") or "@" in rest.partition("/")[0]):
+        raise ValueError("name a file, or http(s)://HOST:PORT/PATH without a password: that is lineage_key")
+    return value
+
+
 Home = Annotated[str, AfterValidator(_known_storage)]
+Receiver = Annotated[str, AfterValidator(_file_or_http)]
 Nodes = Annotated[int, AfterValidator(_odd)]
 
 
@@ -82,6 +90,12 @@ class Settings(BaseSettings):
     spark_cores: int = Field(2, ge=1, description="cores of a spark:// cluster that one application takes")
     spark_executor_memory: str = Field(
         "1g", pattern=MEMORY.pattern, description="memory of each executor on a spark:// cluster"
+    )
+    spark_ui_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="port of Spark's own pages, on 127.0.0.1, the next free one from there; 0: Spark has none",
     )
     spark_secret: SecretStr = Field(
         SecretStr(""),
@@ -184,6 +198,12 @@ class Settings(BaseSettings):
         description="two engines at once are told apart by Delta's transaction ids; a `BRAID_HOME` that is a URI "
         "is always strict",
     )
+    lineage: Receiver = Field(
+        "",
+        description="where OpenLineage events of runs go: a file, or an address such as "
+        "http://127.0.0.1:5000/api/v1/lineage; empty: nowhere",
+    )
+    lineage_key: SecretStr = Field(SecretStr(""), description="what proves to that address who we are")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
     log_format: Literal["text", "json"] = Field("text", description="log lines for people or for machines")
 

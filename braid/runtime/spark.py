@@ -67,7 +67,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         # Options of sources are shown in plans; a login among them is not.
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|jaas",
         "spark.ui.showConsoleProgress": "false",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": str(settings.spark_ui_port > 0).lower(),
+        **({"spark.ui.port": str(settings.spark_ui_port)} if settings.spark_ui_port else {}),
         # Each query would start threads of its own, which stay for a minute: a stream has hundreds of queries by then.
         "spark.sql.resultQueryStage.maxThreadThreshold": "64",
         "spark.sql.shuffleExchange.maxThreadThreshold": "64",
@@ -121,6 +122,8 @@ def spark_session(settings: Settings, app_name: str = "braid", *, briefly: bool 
     from pyspark.sql import SparkSession
 
     settings.make_home()
+    if settings.spark_ui_port:
+        _keep_pages_here(settings)
     # Executors run the very Python that this is, whatever their PATH says.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAppName(app_name)
@@ -140,6 +143,17 @@ def spark_session(settings: Settings, app_name: str = "braid", *, briefly: bool 
     if enters:
         spark_cluster.wait_for_executor(session, settings)
     return session
+
+
+def _keep_pages_here(settings: Settings) -> None:
+    """Spark's pages have no password and tell of every query: they are for who is on this machine."""
+    if not settings.spark_master.startswith("local"):
+        raise BraidError(
+            f"BRAID_SPARK_UI_PORT is for Spark on this machine, and BRAID_SPARK_MASTER is {settings.spark_master!r}: "
+            "unset one of the two. The pages of a cluster are its master's."
+        )
+    # The one thing that Spark asks for the address of its pages.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
 @contextmanager

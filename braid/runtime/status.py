@@ -93,6 +93,7 @@ class ProcessStatus:
     queries: tuple[QueryStatus, ...] = ()
     children: tuple[ChildStatus, ...] = ()
     place: str = ""
+    spark_ui: str | None = None
 
 
 # It passes over fields that only a newer release knows: one may be taking over from the other.

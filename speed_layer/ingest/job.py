@@ -1,6 +1,7 @@
 """The ingest job: from Kafka or a folder into each source's log, every record exactly once."""
 
 import math
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.define.source import Source
 from braid.errors import BraidError
+from braid.lineage.datasets import log_of, origin_of
+from braid.lineage.events import LineageJob
 from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime import documents
@@ -34,6 +37,8 @@ DRIFT = "drift"
 ALONE = timedelta(milliseconds=500)
 # So many streams of a log are one job that a core computes between two commits.
 PER_CORE = 10
+# What a task says of a schema registry that it could not ask; Spark's own words stand before it.
+_REGISTRY = re.compile(r"the schema registry '\w+' (does not answer|answers \d+)[^\n]*")
 
 
 @dataclass
@@ -56,6 +61,10 @@ class IngestJob(Job):
     @property
     def definition(self) -> Source:
         return self.source
+
+    def lineage(self) -> LineageJob:
+        origin, log = origin_of(self.source, self.settings), log_of(self.source, self.settings)
+        return LineageJob(f"ingest.{self.source.name}", "STREAMING", (origin,), (log,))
 
     @property
     def writer(self) -> Appender | None:
@@ -157,7 +166,8 @@ class IngestJob(Job):
                 f"the checkpoint of source {self.source.name!r} cannot be used: {first_line(failure)}. "
                 f"{recovery.advice(self.source.name)}"
             )
-        return RuntimeError(first_line(failure))
+        away = _REGISTRY.search(text)
+        return RuntimeError(away.group().strip() if away else first_line(failure))
 
     def status(self) -> QueryStatus:
         progress, last = self.progress(), self.appender.last if self.appender else None

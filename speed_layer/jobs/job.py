@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.errors import BraidError
+from braid.lineage.events import LineageJob
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
@@ -51,6 +52,10 @@ class Job(ABC):
     @abstractmethod
     def definition(self) -> object:
         """What it computes: a job whose definition has changed is started anew."""
+
+    @abstractmethod
+    def lineage(self) -> LineageJob:
+        """What it reads and writes."""
 
     @property
     @abstractmethod

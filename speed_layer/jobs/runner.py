@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from braid.deploy.store import Pauses, read_pauses
 from braid.errors import BraidError, NotYet
+from braid.lineage.runs import LineageRun, begun
 from braid.runtime import status
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
@@ -48,16 +49,19 @@ class Runner:
         self.discover, self.once, self.waits = discover, once, waits
         self.jobs: dict[str, Job] = {}
         self.locks: dict[str, ExitStack] = {}
+        self.runs: dict[str, LineageRun | None] = {}
         self.ended: list[Job] = []
         self.taken: set[str] = set()
         self.refused: BraidError | None = None
         self.pauses = Pauses()
         self.resting: tuple[QueryStatus, ...] = ()
         self.started = datetime.now(UTC)
+        self.spark_ui: str | None = None
         self.told = self.reported = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
+        self.spark_ui = self.spark.sparkContext.uiWebUrl
         try:
             try:
                 self._match(PATIENCE)
@@ -100,7 +104,8 @@ class Runner:
         self.reported = time.monotonic()
         queries = (*(job.status() for job in self.jobs.values()), *self.resting)
         now = datetime.now(UTC)
-        status.write(self.settings, ProcessStatus(self.process, os.getpid(), self.started, now, queries))
+        me = ProcessStatus(self.process, os.getpid(), self.started, now, queries, spark_ui=self.spark_ui)
+        status.write(self.settings, me)
         if time.monotonic() - self.told >= BEHIND:
             self.told = time.monotonic()
             tell_of_backlogs(queries)
@@ -123,6 +128,7 @@ class Runner:
                 continue
             self.taken.discard(name)
             self.jobs[name], self.locks[name] = job, held
+            self.runs[name] = begun(self.settings, job.lineage)
             job.try_start(self.once)
             self.report()
         if wanted and not self.jobs and self.refused is not None:
@@ -171,6 +177,8 @@ class Runner:
             if job.error is None or not self.once:
                 self._finish(job)
         self.ended.append(job)
+        if (run := self.runs.pop(name, None)) is not None:
+            run.end(error=job.error)
         logger.info(f"{name} stopped", batches=job.writer.batches if job.writer else 0)
 
     def _finish(self, job: Job) -> None:

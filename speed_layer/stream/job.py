@@ -10,6 +10,8 @@ from braid.cut import last_closed
 from braid.define.view import View
 from braid.deploy.versions import Version
 from braid.errors import BraidError, NotYet
+from braid.lineage.datasets import log_of, tail_of
+from braid.lineage.events import LineageJob
 from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.logging import Logger
@@ -69,6 +71,10 @@ class StreamJob(Job):
     @property
     def definition(self) -> View:
         return self.view
+
+    def lineage(self) -> LineageJob:
+        log, tail = log_of(self.view.source, self.settings), tail_of(self.version, self.settings)
+        return LineageJob(f"stream.{self.view.name}", "STREAMING", (log,), (tail,))
 
     @property
     def writer(self) -> TailWriter | None:

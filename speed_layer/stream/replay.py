@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from pyspark.sql import SparkSession
@@ -13,6 +13,8 @@ from braid.deploy import store as deployment
 from braid.deploy import versions
 from braid.deploy.versions import Version
 from braid.errors import BraidError
+from braid.lineage.events import Told
+from braid.lineage.runs import traced
 from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime.settings import Settings
@@ -81,8 +83,14 @@ def read_history(
     """Brings a version up to the end of the log; one that was replaying is a candidate then."""
     name = version.view.name
     job = StreamJob(spark, settings, clock, version=version)
-    with only_driver(spark, settings, job.name.replace(" ", "-")):
-        _Rounds(job, watch, stop).run()
+    traced_as = replace(job.lineage(), name=f"replay.{name}", kind="BATCH")
+    with (
+        only_driver(spark, settings, job.name.replace(" ", "-")),
+        traced(settings, lambda: [traced_as]) as told,
+    ):
+        rounds = _Rounds(job, watch, stop)
+        rounds.run()
+        told[traced_as.name] = Told(rounds.events, facets={"braid_version": {"version": version.number}})
         if version.phase == "replaying":
             with deployment.changing(settings, name) as draft:
                 draft.value = versions.replayed(draft.value, version.number, clock())

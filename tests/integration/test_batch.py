@@ -23,6 +23,7 @@ from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_log import newest_version
 from braid.tables.spark_tables import pinned
+from tests.lineage import kinds, required, told_in
 from tests.streams import MINUTE, NOON, Feed, run_once, served, tables_of
 
 requests = Source(
@@ -101,6 +102,20 @@ def test_days_are_published_exactly_with_every_event_id_once(
     assert numbers(spark, settings) == truth(first, second)
     assert all(parity.holds for parity in compare(spark, settings, [traffic, visits]))
     assert run(lambda: spark, settings, [traffic, visits], Asked()) == []
+    _a_run_that_fails_is_told(settings)
+
+
+def _a_run_that_fails_is_told(settings: Settings) -> None:
+    def broken() -> Any:
+        raise BraidError("Spark does not start")
+
+    told = settings.model_copy(update={"lineage": settings.location("lineage.jsonl")})
+    with pytest.raises(BraidError, match="Spark does not start"):
+        run(broken, told, [traffic], Asked(force=True))
+    start, end = told_in(told.lineage)
+    assert kinds([start, end]) == [("batch.traffic", "START"), ("batch.traffic", "FAIL")]
+    assert end["run"]["facets"]["errorMessage"]["message"] == "Spark does not start"
+    required(end)
 
 
 def test_the_same_cut_gives_the_same_table_and_an_earlier_one_takes_nothing_back(

@@ -18,6 +18,7 @@ from braid.tables.delta_rs import rows_by_day
 from speed_layer.promotion import judge
 from speed_layer.stream.replay import replay
 from tests.conftest import Answer
+from tests.lineage import kinds, told_in
 from tests.streams import MINUTE, NOON, Feed, requests, run_once, served, some, tables_of, traffic
 
 DEFINITIONS = """
@@ -104,6 +105,8 @@ def test_a_changed_filter_is_planned_applied_and_rolled_back_while_readers_get_w
         finish(self, once)
 
     monkeypatch.setattr(replaying.StreamJob, "finish", look)
+    lineage = settings.location("lineage.jsonl")
+    monkeypatch.setenv("BRAID_LINEAGE", lineage)
     applied = braid("apply", "--json")
     assert applied.code == 0, applied.err
     assert seen
@@ -112,6 +115,17 @@ def test_a_changed_filter_is_planned_applied_and_rolled_back_while_readers_get_w
 
     assert braid("kappa", "rollback", "traffic").code == 0
     assert answered(braid) == (1, before)
+    assert [(job, kind) for job, kind in kinds(told_in(lineage)) if kind != "START"] == [
+        ("replay.traffic", "COMPLETE"), ("promote.traffic", "COMPLETE"), ("rollback.traffic", "COMPLETE"),
+    ]  # fmt: skip
+    replayed, promoted, returned = (e for e in told_in(lineage) if e["eventType"] == "COMPLETE")
+    assert replayed["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 120
+    assert [e["run"]["facets"]["braid_version"]["version"] for e in (replayed, promoted, returned)] == [
+        2,
+        2,
+        1,
+    ]
+    assert [one["name"] for one in promoted["outputs"]] == [settings.location("views", "traffic")]
     assert changes(braid) == {"traffic": "rolled back"}
     assert braid("kappa", "promote", "traffic").code == 1
     assert braid("kappa", "promote", "traffic", "--accept-differences", "the limit was raised").code == 0

@@ -144,3 +144,20 @@ def test_an_address_that_is_none_is_refused(braid: Callable, home: Path, monkeyp
     answer = braid("produce")
     assert answer.code == 2
     assert "'localhost:kafka' is not a Kafka address" in answer.err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_project_is_begun_from_what_a_topic_holds(
+    broker, topic: str, braid: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("BRAID_KAFKA_BOOTSTRAP", broker.bootstrap)
+    answer = braid("init", tmp_path / "none", "--from-topic", topic)
+    assert answer.code == 2
+    assert f"there is no topic {topic!r}" in answer.err.replace("\n", " ")
+    assert braid("produce", "--events", 300, "--malformed", 0.1, "--topic", topic).code == 0
+    answer = braid("init", tmp_path / "shop", "--from-topic", topic)
+    assert answer.code == 0, answer.err
+    written = (tmp_path / "shop" / "definitions.py").read_text()
+    assert f'kafka_topic="{topic}"' in written
+    assert "event_time=" in written
+    assert not (tmp_path / "none").exists()

@@ -5,8 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from braid.errors import BraidError
 from braid.runtime.settings import Settings
-from braid.runtime.spark import from_arrow, local_cores, session_config
+from braid.runtime.spark import from_arrow, local_cores, session_config, spark_session
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[2,4]", 2)])
@@ -18,6 +19,15 @@ def test_a_cluster_gets_no_settings_that_belong_to_one_machine() -> None:
     config = session_config(Settings(spark_master="spark://host:7077"), cores=2)
     assert config["spark.master"] == "spark://host:7077"
     assert "spark.driver.host" not in config
+
+
+def test_sparks_pages_are_off_unless_a_port_is_set_and_never_beside_a_cluster(tmp_path: Path) -> None:
+    assert session_config(Settings(), cores=2)["spark.ui.enabled"] == "false"
+    config = session_config(Settings(spark_ui_port=4040), cores=2)
+    assert (config["spark.ui.enabled"], config["spark.ui.port"]) == ("true", "4040")
+    beside = Settings(home=str(tmp_path), spark_ui_port=4040, spark_master="spark://host:7077")
+    with pytest.raises(BraidError, match="unset one of the two"):
+        spark_session(beside)
 
 
 def test_an_empty_append_is_recorded_as_a_commit(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -140,6 +140,7 @@ def platform(tmp_path: Path, home: Path) -> Iterator[Platform]:
             "BRAID_SERVE_PORT": str(free_port()),
             "BRAID_SPARK_MASTER": "local[2]",
             "BRAID_SPARK_MEMORY": "1g",
+            "BRAID_SPARK_UI_PORT": str(free_port()),
             "BRAID_EPOCH": "2 seconds",
         }
     )
@@ -166,6 +167,16 @@ def test_a_killed_engine_comes_back_and_a_stop_leaves_nothing_lost_and_nobody_be
 
     engine, restarts = platform.process("engine"), platform.child("engine")["restarts"]
     assert engine is not None
+    assert engine["spark_ui"] == f"http://127.0.0.1:{platform.environment['BRAID_SPARK_UI_PORT']}"
+    assert f"Spark's pages of engine: {engine['spark_ui']}" in platform.run("status")
+    assert platform.answers(f"{engine['spark_ui']}/jobs/")
+    listening = {
+        one.laddr.ip.removeprefix("::ffff:")
+        for process in psutil.Process(engine["pid"]).children(recursive=True)
+        for one in process.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
     os.kill(engine["pid"], signal.SIGKILL)
     produce(platform, seed=2)
     until(lambda: platform.child("engine")["restarts"] > restarts)

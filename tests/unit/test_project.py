@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from braid.cli.project import init
 from braid.define.loading import load_definitions
 from braid.errors import BraidError
 from braid.project.infer import Inferred, infer
 from braid.project.sample import from_file
 from braid.project.scaffold import Origin, made_up, named, project, write
+from braid.project.trial import in_folder, trials
 
 
 def guessed(found: Inferred) -> dict[str, str]:
@@ -98,6 +100,14 @@ def test_an_id_that_two_different_events_share_is_none() -> None:
     assert infer(of(id=["a", "a", "b"], time=TIMES)).event_id is None
 
 
+def test_a_few_events_without_a_time_are_left_out_and_said() -> None:
+    found = infer(of(time=[*TIMES, "yesterday", TIMES[0]], n=[1, 2, 3, "four", 5]))
+    assert found.types == {"time": "timestamp", "n": "bigint"}
+    assert found.guesses[-1].why == "1 of 5 events have no time in time: left out of the guesses"
+    with pytest.raises(BraidError, match="no field of the sample is a time"):
+        infer(of(time=[TIMES[0], "yesterday"]))
+
+
 def test_a_sample_without_a_time_is_refused() -> None:
     with pytest.raises(BraidError, match=r"no field of the sample is a time.*found: a bigint"):
         infer(of(a=[1, 2]))
@@ -127,11 +137,14 @@ def begin(folder: Path, origin: Origin, sample: Any) -> None:
     write(folder, files)
 
 
-def test_what_is_written_loads_as_definitions(tmp_path: Path) -> None:
+def test_what_is_written_loads_as_definitions_and_as_tests(tmp_path: Path) -> None:
     begin(tmp_path, Origin("orders", topic="orders"), made_up())
     definitions = load_definitions(str(tmp_path / "definitions.py"))
     assert list(definitions.views) == ["orders_per_day"]
-    assert len((tmp_path / "sample" / "orders.jsonl").read_text().splitlines()) == 6
+    (tmp_path / "tests" / "conftest.py").write_text("# of pytest")
+    (trial,) = trials(definitions, in_folder(tmp_path / "tests"))
+    assert trial.view.name == "orders_per_day"
+    assert len(trial.events.read_text().splitlines()) == 6
     assert 'definitions = "definitions.py"' in (tmp_path / "braid.toml").read_text()
 
 
@@ -140,6 +153,46 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
     with pytest.raises(BraidError, match=r"README.md is there already"):
         begin(tmp_path, Origin("orders", topic="orders"), made_up())
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_topic_and_a_file_are_not_one_sample() -> None:
+    with pytest.raises(BraidError, match="not both"):
+        init(Path("x"), "topic", Path("file"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("view = 'orders_per_day'\n", r"has no 'events'"),
+        ("1 / 0\n", r"does not load: ZeroDivisionError"),
+        ("view = 'orders_per_day'\nevents = 'none.jsonl'\ntruth = print\n", r"there is no file .*none.jsonl"),
+        (
+            "view = 'orders_per_dy'\nevents = 'orders.jsonl'\ntruth = print\n",
+            r"Did you mean 'orders_per_day'",
+        ),
+    ],
+)
+def test_a_test_that_cannot_be_run_is_named_with_the_fix(tmp_path: Path, text: str, says: str) -> None:
+    begin(tmp_path, Origin("orders", topic="orders"), made_up())
+    (tmp_path / "tests" / "mine.py").write_text(text)
+    with pytest.raises(BraidError, match=says):
+        trials(load_definitions(str(tmp_path / "definitions.py")), [tmp_path / "tests" / "mine.py"])
+
+
+def test_a_test_that_is_no_file_is_named(tmp_path: Path) -> None:
+    begin(tmp_path, Origin("orders", topic="orders"), made_up())
+    with pytest.raises(BraidError, match=r"none\.py is not a file"):
+        trials(load_definitions(str(tmp_path / "definitions.py")), [tmp_path / "none.py"])
+
+
+def test_a_truth_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
+    begin(tmp_path, Origin("orders", topic="orders"), made_up())
+    (tmp_path / "tests" / "mine.py").write_text(
+        "view, events = 'orders_per_day', 'orders.jsonl'\ndef truth(events):\n    return events[0]['nope']\n"
+    )
+    (trial,) = trials(load_definitions(str(tmp_path / "definitions.py")), [tmp_path / "tests" / "mine.py"])
+    with pytest.raises(BraidError, match=r"mine.py:3: truth\(\) failed: KeyError: 'nope'"):
+        trial.expected([{"a": 1}])
 
 
 def test_the_dags_of_a_project_are_braids(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_a_document_is_read_as_it_was_written(settings: Settings, engine: Proces
     assert read_all(settings) == []
 
 
+def test_where_sparks_pages_are_is_shown_while_its_process_runs(
+    settings: Settings, engine: ProcessStatus, braid: Callable[..., Answer]
+) -> None:
+    shown = replace(engine, spark_ui="http://127.0.0.1:4040")
+    write(settings, shown)
+    assert "Spark's pages of engine: http://127.0.0.1:4040" in braid("status").out
+    write(settings, dead(shown))
+    assert "4040" not in braid("status").out
+
+
 def test_times_without_a_zone_are_utc(settings: Settings, engine: ProcessStatus) -> None:
     naive = replace(engine, queries=(replace(engine.queries[1], epoch=datetime(2024, 3, 8, 12)),))
     write(settings, naive)

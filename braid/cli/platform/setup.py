@@ -11,7 +11,8 @@ from braid.errors import BraidError
 SETS = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SET]...", help="Also an optional set of packages: s3, or s3proxy for Braid's tests."
+        metavar="[SET]...",
+        help="Also an optional set of packages: s3; for Braid's own tests s3proxy and registry.",
     ),
 ]
 
@@ -69,5 +70,5 @@ def _fetch(folder: Path, names: tuple[str, ...], what: str) -> None:
         except OSError as error:
             reason = f"{folder} cannot be written ({error.strerror})"
             raise BraidError(f"{reason}: install Braid into an environment of your own.") from None
-    counts = ", ".join(f"{len(list((folder / name).glob('*.jar')))} for {name}" for name in names)
+    counts = ", ".join(f"{len(list((folder / name).iterdir()))} for {name}" for name in names)
     say(f"  done, and each has its pinned checksum: {counts}")

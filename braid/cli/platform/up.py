@@ -191,6 +191,9 @@ def _print(processes: list[ProcessStatus], now: datetime) -> None:
     if queries:
         columns = ("query", "state", "events", "rows/s", "batch", "lag", "late", "epoch")
         print_table("queries", columns, (_query_row(query, alive) for query, alive in queries))
+    for process in processes:
+        if process.spark_ui and is_alive(process):
+            say(f"Spark's pages of {process.process}: {process.spark_ui}")
     for problem in problems(processes, now):
         say(problem)
 

@@ -1,0 +1,1 @@
+"""Lineage: which run read what and wrote what, said as OpenLineage events to who asked for them."""
