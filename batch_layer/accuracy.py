@@ -180,5 +180,7 @@ def compare(
         for of_view in view_days(settings, [day for day in source.days if (day.view, day.day) in published]):
             covered = {day: published[of_view.view.name, day] for day in of_view.cuts}
             for part in replace(of_view, cuts=covered).by_lookups():
-                found.append(with_truth(spark, settings, part.version, part.latest, part.cuts))
+                tables = ViewTables.of(settings, part.version)
+                mine = served_states(spark, part.version.view, tables, part.cuts)
+                found.append(with_truth(spark, settings, part.version, mine, part.latest, part.cuts))
     return found

@@ -1,6 +1,6 @@
 """Whether two tables of a view's states are equal, group by group: a version's and the truth, or another version's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -8,20 +8,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid import cut as cuts
+from braid.comparable import complete_upto, when_comparable
 from braid.define.view import View
 from braid.deploy.versions import Version
-from braid.errors import BraidError
 from braid.log.lookups import LookupTables
 from braid.log.table import Log
 from braid.measures.base import FLOAT_TOLERANCE
-from braid.merge.spark import served_here, served_states
+from braid.merge.spark import served_states
 from braid.recompute import accepted_rows, recompute, truth, upto
 from braid.runtime.settings import Settings
 from braid.states import EVENTS
-from braid.tables import delta_rs
-from braid.tables.commits import TailCommit, described
-from braid.tables.tail_and_base import is_base_lost
 from braid.tables.view_tables import ViewTables, bounds
 
 EXAMPLES = 5
@@ -151,20 +147,42 @@ def why_not_comparable(view: View, other: View) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class SideBySide:
+    """A version's states and another one's, up to one cut. Whoever writes meanwhile, they stay as they are."""
+
+    cut: datetime
+    mine: DataFrame
+    # None where there is no other, or it cannot be read.
+    theirs: DataFrame | None
+
+
+def side_by_side(
+    spark: SparkSession, settings: Settings, version: Version, other: Version | None
+) -> SideBySide:
+    """Reads them where they can be compared; streams that are behind are waited for."""
+    is_readable = other is not None and complete_upto(settings, other) is not None
+    versions = [version, other] if other is not None and is_readable else [version]
+
+    def read(cut: datetime) -> SideBySide:
+        mine, *others = (states_of(spark, settings, one, cut) for one in versions)
+        return SideBySide(cut, mine, others[0] if others else None)
+
+    return when_comparable(settings, versions, read)
+
+
 def with_truth(
     spark: SparkSession,
     settings: Settings,
     version: Version,
+    mine: DataFrame,
     cut: datetime,
-    days: Sequence[date] | Mapping[date, datetime] | None = None,
+    days: Mapping[date, datetime] | None = None,
 ) -> Parity:
-    """What is served of a version, of all its days or of some, against the log alone; of days with cuts up to those."""
+    """What is served of a version against the log alone, up to a cut, or of some days up to the cut of each."""
     view, since = version.view, version.from_day if days is None else None
     parity = Parity(view.name, version.number, "a batch recompute of the log", cut)
-    if isinstance(days, Mapping):
-        mine = served_states(spark, view, ViewTables.of(settings, version), days).persist()
-    else:
-        mine = states_of(spark, settings, version, cut, days).persist()
+    mine = mine.persist()
     try:
         right = truth(spark, settings, view, cut, days, since)
         found = compare_states(parity, view, mine, view, right)
@@ -172,72 +190,27 @@ def with_truth(
             return found
         # Every row of the log, and lookups as they are now: what a stream that reads it from the beginning makes of it.
         rows = accepted_rows(spark, Log(view.source, settings), cut, days, since)
-        rows = upto(rows, days) if isinstance(days, Mapping) else rows
+        rows = upto(rows, days) if days is not None else rows
         streamed = recompute(view, rows, LookupTables(spark, settings)).states
         return replace(found, as_streamed=compare_states(parity, view, mine, view, streamed).holds)
     finally:
         mine.unpersist()
 
 
-def with_version(
-    spark: SparkSession, settings: Settings, version: Version, other: Version, cut: datetime | None = None
-) -> Parity:
+def with_version(version: Version, other: Version, states: SideBySide) -> Parity:
     """A version against another one, from the first day that it has itself."""
     name = f"{'the active ' if other.phase == 'active' else ''}v{other.number}"
-    if complete_upto(settings, other) is None:
+    parity, theirs = Parity(version.view.name, version.number, name, states.cut), states.theirs
+    if theirs is None:
         reason = "its tables are lost, or it has not read its history to the end"
-        at = comparable_cut(settings, [version])
-        return Parity(version.view.name, version.number, name, at, not_comparable=reason)
-    at = cut or comparable_cut(settings, [version, other])
-    mine, theirs = (states_of(spark, settings, one, at) for one in (version, other))
+        return replace(parity, not_comparable=reason)
     if version.from_day is not None:
         theirs = theirs.where(F.col("day") >= F.lit(version.from_day))
-    parity = Parity(version.view.name, version.number, name, at)
-    return compare_states(parity, version.view, mine, other.view, theirs)
+    return compare_states(parity, version.view, states.mine, other.view, theirs)
 
 
 def states_of(
-    spark: SparkSession,
-    settings: Settings,
-    version: Version,
-    cut: datetime | None = None,
-    days: Sequence[date] | None = None,
+    spark: SparkSession, settings: Settings, version: Version, cut: datetime | None = None
 ) -> DataFrame:
     """What readers of a version get, up to a cut."""
-    tables = ViewTables.of(settings, version)
-    small = served_here(version.view, tables, cut) if cut is not None else None
-    served = (
-        spark.createDataFrame(small) if small is not None else served_states(spark, version.view, tables, cut)
-    )
-    return served if days is None else served.where(F.col("day").isin(list(days)))
-
-
-def comparable_cut(settings: Settings, versions: Sequence[Version]) -> datetime:
-    """The last epoch that all of them hold completely, and that none of their bases goes beyond."""
-    complete: list[datetime] = []
-    covered: list[datetime] = []
-    for version in versions:
-        upto = complete_upto(settings, version)
-        if upto is None:
-            raise BraidError(
-                f"version {version.number} of view {version.view.name!r} has not read its history to the end: let "
-                f"`braid kappa replay {version.view.name}` or `braid stream {version.view.name}` finish first."
-            )
-        complete.append(upto)
-        covered += delta_rs.throughs(ViewTables.of(settings, version).base).values()
-    cut = cuts.comparable(complete, covered)
-    if cut is None:
-        raise BraidError(
-            f"the versions of view {versions[0].view.name!r} cannot be compared yet: one is complete up to "
-            f"{min(complete)}, and the base of another covers {max(covered)}. "
-            f"`braid stream {versions[0].view.name} --once` brings them to the same place."
-        )
-    return cut
-
-
-def complete_upto(settings: Settings, version: Version) -> datetime | None:
-    """The last epoch that a version holds completely; None when its tables are not there, or are being filled."""
-    if is_base_lost(ViewTables.of(settings, version)):
-        return None
-    commits = described(ViewTables.of(settings, version).tail, TailCommit.from_json)
-    return next((commit.complete for _, commit in commits), None)
+    return served_states(spark, version.view, ViewTables.of(settings, version), cut)

@@ -21,7 +21,7 @@ from braid.lineage.events import LineageJob, Told
 from braid.lineage.runs import begun
 from braid.log import contents as logs
 from braid.log.table import Log
-from braid.parity import Parity, comparable_cut, complete_upto, states_of, with_truth, with_version
+from braid.parity import Parity, side_by_side, states_of, with_truth, with_version
 from braid.runtime import documents
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE, is_alive, read_all
@@ -80,12 +80,13 @@ def judge(spark: SparkSession, settings: Settings, name: str, number: int | None
     version = candidate_of(deployed, number)
     active = deployed.active
     other = active if active is not None and active.number != version.number else None
-    is_readable = other is not None and complete_upto(settings, other) is not None
-    cut = comparable_cut(settings, [version, other] if other and is_readable else [version])
-    parities = [with_truth(spark, settings, version, cut)]
+    states = side_by_side(spark, settings, version, other)
+    parities = [with_truth(spark, settings, version, states.mine, states.cut)]
     if other is not None:
-        parities.append(with_version(spark, settings, version, other, cut))
-    lost = _days_lost(spark, settings, version, other) if other is not None and is_readable else ()
+        parities.append(with_version(version, other, states))
+    lost = (
+        _days_lost(spark, settings, version, other) if other is not None and states.theirs is not None else ()
+    )
     return PromotionCase(version.number, active.number if active else None, tuple(parities), lost)
 
 

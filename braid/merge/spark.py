@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.define.view import View
-from braid.errors import BraidError
+from braid.errors import BraidError, NotYet
 from braid.merge import arrow
 from braid.runtime.settings import Settings, current_settings
 from braid.runtime.spark import from_arrow
@@ -54,7 +54,7 @@ def served_states(
     The tail is pinned before the base. The other way round, a publish between the two would take rows out of the tail
     that the older base does not have.
     """
-    if isinstance(cut, Mapping) and (states := served_here(view, tables, cut)) is not None:
+    if cut is not None and (states := served_here(view, tables, cut)) is not None:
         return from_arrow(spark, states)
     refuse_lost_base(tables)
     tail_seen, base_seen = see(tables.tail), see(tables.base)
@@ -68,10 +68,19 @@ def served_states(
         tail = tail.join(cuts, on="day", how="inner").where("epoch <= _cut").select(*tail.columns)
         base = base.where(on_days(cut))
     elif cut is not None:
+        refuse_beyond(through, cut, tables)
         tail = tail.where(F.col("epoch") <= F.lit(cut))
     open_rows = beyond(tail, through)
     columns = ["day", *bounds(view), *view.keys, *state_columns(view), LATE]
     return merge(view, base_states(view, base).select(*columns).unionByName(open_rows.select(*columns)))
+
+
+def refuse_beyond(through: Mapping[date, datetime], cut: datetime, tables: ViewTables) -> None:
+    """Events beyond the cut that are in a base already cannot be taken out of it."""
+    if (newest := max(through.values(), default=cut)) > cut:
+        raise NotYet(
+            f"{tables.base} covers {newest}, and cannot be read as it was at {cut}: ask for a later cut."
+        )
 
 
 def served_here(view: View, tables: ViewTables, cut: datetime | Mapping[date, datetime]) -> pa.Table | None:
@@ -92,6 +101,7 @@ def served_here(view: View, tables: ViewTables, cut: datetime | Mapping[date, da
         of_days = pc.field("day").isin(pa.array(cut.keys(), pa.date32()))
         open_rows = arrow.upto(tail.rows(["epoch", *columns], of_days), cut)
     else:
+        refuse_beyond(base.throughs(), cut, tables)
         of_days = pc.scalar(True)
         open_rows = tail.rows(["epoch", *columns], pc.field("epoch") <= cut)
     open_rows = arrow.beyond(open_rows, base.throughs())

@@ -71,7 +71,7 @@ class Command:
     def java(self) -> list[int]:
         """The JVMs that it has started."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return [child.pid for child in children if child.name() == "java"]
+        return [child.pid for child in children if _name_of(child) == "java"]
 
     def kill(self, victim: Victim) -> None:
         """Kills the driver, its JVM as a machine that is out of memory does, or both as a container's end does."""
@@ -91,6 +91,14 @@ class Command:
     def stop(self) -> int:
         self.process.terminate()
         return self.ended()
+
+
+def _name_of(process: psutil.Process) -> str:
+    """Empty for one that has ended since it was seen, as the scripts do that start a JVM."""
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @dataclass

@@ -157,6 +157,7 @@ def live_and_die(stage: Stage, server: Server, topic: str, moments: random.Rando
         engine.wait_for("batch committed")
         for command in beside:
             assert command.ended(600) == 0, command.said
+            print(command.said)
         beside.clear()
         if kill == 0:
             until(lambda: has_batches(stage, stage.view("page_traffic"), 2))

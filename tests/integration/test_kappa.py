@@ -2,19 +2,24 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from braid import parity
 from braid.deploy import store as deployment
+from braid.errors import NotYet
 from braid.log.contents import create
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.delta_rs import rows_by_day
+from speed_layer.promotion import judge
+from speed_layer.stream.replay import replay
 from tests.conftest import Answer
 from tests.lineage import kinds, told_in
-from tests.streams import Feed, requests, served, some, tables_of, traffic
+from tests.streams import MINUTE, NOON, Feed, requests, run_once, served, some, tables_of, traffic
 
 DEFINITIONS = """
 from dataclasses import replace
@@ -218,3 +223,29 @@ def test_an_unknown_view_or_version_is_named(
         assert refused.code == 2
         assert "Did you mean 'traffic'?" in refused.err
     assert "`braid apply traffic` does it" in braid("kappa", "promote", "traffic").err
+
+
+def test_a_fold_while_versions_are_being_read_is_no_difference_between_them(
+    spark: Any, at_home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, feed = replace(traffic, mode="kappa"), Feed(spark, Log(requests, at_home))
+    feed.commit(some(40, 0), 0)
+    feed.beat(1)
+    run_once(spark, at_home, view)
+    assert replay(spark, at_home, view).number == 2
+    read = parity.states_of
+
+    def read_later(*asked: Any) -> Any:
+        """Between the choice of the cut and the first look into a table, both versions fold what came."""
+        monkeypatch.setattr(parity, "states_of", read)
+        feed.commit(some(40, 2), 2)
+        feed.beat(6)
+        run_once(spark, at_home, view)
+        return read(*asked)
+
+    monkeypatch.setattr(parity, "states_of", read_later)
+    case = judge(spark, at_home, "traffic")
+    assert case.holds, case.objections()
+    assert {found.cut for found in case.parities} == {NOON + 5 * MINUTE}
+    with pytest.raises(NotYet, match=r"covers .* and cannot be read as it was at .*: ask for a later cut"):
+        served(spark, view, tables_of(at_home, view), NOON)

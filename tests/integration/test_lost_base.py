@@ -12,9 +12,9 @@ from batch_layer.plan import plan
 from batch_layer.run import Asked
 from batch_layer.run import run as batch
 from braid import View
+from braid.comparable import complete_upto
 from braid.errors import BraidError
 from braid.log.table import Log
-from braid.parity import complete_upto
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
 from braid.tables.delta_log import newest_version

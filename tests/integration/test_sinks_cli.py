@@ -32,7 +32,7 @@ DEFINITIONS = """\
 from dataclasses import replace
 from braid import Alert, files, kafka_topic, postgres, tumbling, webhook
 from tests.serving import view_of
-hits = replace(view_of(tumbling("1 minute")), sinks=({sinks},))
+hits = replace(view_of(tumbling("1 minute")), sinks=tuple([{sinks}]))
 {more}
 """
 BUSY = 'busy = Alert(name="busy", view=hits, when="hits >= 1")'
@@ -217,3 +217,19 @@ def test_what_is_not_there_is_said(define: Callable[..., Settings], braid: Calla
         answer = braid(*words)
         assert answer.code == 2
         assert said in answer.err
+
+
+def test_an_empty_list_says_why_it_is_empty(
+    define: Callable[..., Settings], braid: Callable[..., Answer]
+) -> None:
+    define("")
+    assert "no view has sinks: add one" in braid("sink", "status").out
+    assert "there are no alerts: add an Alert(...)" in braid("alerts").out
+    settings = define("", BUSY)
+    assert "nobody judges alerts now: `braid sink run`" in braid("alerts").out
+    begun(settings, tumbling("1 minute"))
+    with Process(settings):
+        until(lambda: any(process.process == SINKS for process in read_all(settings)))
+        found = braid("alerts", "--state", "withdrawn")
+    assert (found.code, found.out) == (0, "nothing to list: no alert has said that.\n")
+    assert json.loads(braid("alerts", "--state", "withdrawn", "--json").out) == []

@@ -135,10 +135,11 @@ def _compare_versions(settings: Settings, name: str, against: str, number: int |
         other = deployed.version(int(against))
     if version.number == other.number:
         raise BraidError(f"v{version.number} of view {name!r} is both sides: name another with --version.")
-    from braid.parity import with_version
+    from braid.parity import side_by_side, with_version
     from braid.runtime.spark import spark_session
 
-    found = with_version(spark_session(settings, "braid compare"), settings, version, other)
+    states = side_by_side(spark_session(settings, "braid compare"), settings, version, other)
+    found = with_version(version, other, states)
     if json:
         print_json(asdict(found) | {"holds": found.holds})
     else:

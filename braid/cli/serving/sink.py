@@ -11,9 +11,9 @@ from braid.define.loading import load_definitions
 from braid.define.names import suggest
 from braid.define.view import View
 from braid.errors import BraidError
-from braid.runtime.settings import bytes_of, current_settings
+from braid.runtime.settings import Settings, bytes_of, current_settings
 from braid.runtime.signals import stop_on_signals
-from braid.runtime.status import SINKS, is_alive, read_all
+from braid.runtime.status import SINKS, ProcessStatus, is_alive, read_all
 
 if TYPE_CHECKING:
     from serving_layer.sinks.controls import Controls
@@ -62,6 +62,9 @@ def status(
     rows = [row for view in views for row in _rows(view)]
     if json:
         print_json(rows)
+        return
+    if not rows:
+        console.print("no view has sinks: add one, such as sinks=(postgres('db', table='hits'),).")
         return
     columns = ("view", "sink", "emit", "state", "revision", "delivered", "waiting", "lag_seconds", "error")
     print_table("sinks", columns, ([row[column] for column in columns] for row in rows))
@@ -114,12 +117,7 @@ def _rows(view: View) -> list[dict[str, Any]]:
 
     settings = current_settings()
     said = read_controls(settings, view.name)
-    queries = {
-        query.name: query
-        for process in read_all(settings)
-        if process.process == SINKS and is_alive(process)
-        for query in process.queries
-    }
+    queries = {query.name: query for process in _processes(settings) for query in process.queries}
     rows = []
     for sink in view.sinks:
         query = queries.get(f"sink {view.name} {sink.name}")
@@ -139,6 +137,11 @@ def _rows(view: View) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _processes(settings: Settings) -> list[ProcessStatus]:
+    """Those that feed sinks and judge alerts now."""
+    return [process for process in read_all(settings) if process.process == SINKS and is_alive(process)]
 
 
 def _say(view: View, said: "Controls", json: bool) -> None:
@@ -166,11 +169,15 @@ def alerts(
     from serving_layer.alerts.journal import listed
 
     settings = current_settings()
+    definitions = load_definitions(settings.definitions)
     if name is not None:
-        load_definitions(settings.definitions).alert(name)
+        definitions.alert(name)
     found = [entry for entry in listed(settings, name) if state is None or entry["state"] == state][:limit]
     if json:
         print_json(found)
+        return
+    if not found:
+        console.print(_why_none(settings, bool(definitions.alerts)))
         return
     columns = ("alert", "severity", "state", "keys", "window", "numbers", "fired", "why")
     rows = (
@@ -187,6 +194,14 @@ def alerts(
         for entry in found
     )
     print_table("alerts", columns, rows)
+
+
+def _why_none(settings: Settings, is_any_defined: bool) -> str:
+    if not is_any_defined:
+        return "there are no alerts: add an Alert(...) to the definitions."
+    if not _processes(settings):
+        return "nothing to list, and nobody judges alerts now: `braid sink run`, or `braid up`, does."
+    return "nothing to list: no alert has said that."
 
 
 def _pairs(values: dict[str, object]) -> str:
