@@ -37,8 +37,11 @@ DRIFT = "drift"
 ALONE = timedelta(milliseconds=500)
 # So many streams of a log are one job that a core computes between two commits.
 PER_CORE = 10
-# What a task says of a schema registry that it could not ask; Spark's own words stand before it.
-_REGISTRY = re.compile(r"the schema registry '\w+' (does not answer|answers \d+)[^\n]*")
+# What a task says of a schema registry that it could not ask, and Spark of a file that it could not read: other words
+# stand before it.
+_SAID = re.compile(
+    r"the schema registry '\w+' (does not answer|answers \d+)[^\n]*|Encountered error while reading file [^\n]*"
+)
 
 
 @dataclass
@@ -166,8 +169,8 @@ class IngestJob(Job):
                 f"the checkpoint of source {self.source.name!r} cannot be used: {first_line(failure)}. "
                 f"{recovery.advice(self.source.name)}"
             )
-        away = _REGISTRY.search(text)
-        return RuntimeError(away.group().strip() if away else first_line(failure))
+        said = _SAID.search(text)
+        return RuntimeError(said.group().strip() if said else first_line(failure))
 
     def status(self) -> QueryStatus:
         progress, last = self.progress(), self.appender.last if self.appender else None

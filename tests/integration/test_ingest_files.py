@@ -161,6 +161,33 @@ def test_packed_files_lines_of_text_and_rows_of_parquet_are_read_once_and_accoun
         assert take_stock(one).balanced
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("how", ["mended", "gone"])
+def test_a_parquet_file_with_another_type_holds_ingest_up_until_it_is_mended_or_gone(
+    spark: Any, log: Log, drop: Path, how: str
+) -> None:
+    source = Source(
+        name="prices", files=f"{drop}/*.parquet", format="parquet", event_time="time", event_id="id",
+        schema="id string, time timestamp",
+    )  # fmt: skip
+    prices = Log(source, log.settings)
+    when = pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"id": ["1"], "time": when}), drop / "good.parquet")
+    pq.write_table(pa.table({"id": ["2"], "time": ["noon"]}), drop / "bad.parquet")
+    with pytest.raises(BraidError, match=r"bad\.parquet"):
+        run(spark, prices)
+    assert accepted(spark, prices).count() == 0
+    if how == "mended":
+        pq.write_table(pa.table({"id": ["2"], "time": when}), drop / "bad.parquet")
+    else:
+        (drop / "bad.parquet").unlink()
+    run(spark, prices)
+    assert sorted(row.id for row in accepted(spark, prices).collect()) == (
+        ["1", "2"] if how == "mended" else ["1"]
+    )
+    assert take_stock(prices).balanced
+
+
 def accepted(spark: Any, log: Log) -> Any:
     return table(spark, log).where("_error is null")
 
