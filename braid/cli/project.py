@@ -27,7 +27,7 @@ def init(
     ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option(help="Guess the source from this file: .jsonl, .csv or .tsv."),
+        typer.Option(help="Guess the source from this file: .jsonl, .csv or .tsv, also packed as .gz."),
     ] = None,
 ) -> None:
     """Begin a project: definitions guessed from a sample, a test with a naive truth, DAGs, CI and a README.

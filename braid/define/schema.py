@@ -1,9 +1,13 @@
 """Reads Spark's schema texts ("id string, tags array<string>") without a JVM, so that definitions load at once."""
 
 import re
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from braid.define.names import require_identifier
 from braid.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from braid.define.source import Source
 
 _ALIASES = {
     "boolean": "boolean", "tinyint": "tinyint", "byte": "tinyint", "smallint": "smallint", "short": "smallint",
@@ -16,6 +20,7 @@ _NESTED = ("array", "map", "struct")
 _TYPE_NAMES = (*dict.fromkeys(_ALIASES.values()), "decimal(p,s)", "array<t>", "map<k,v>", "struct<name:t>")
 _MAX_PRECISION = 38
 
+FORMATS = ("json", "csv", "text", "parquet", "avro")
 INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 FLOATS = frozenset({"float", "double"})
 
@@ -183,3 +188,37 @@ class _Reader:
 
 def _plain_or_quoted(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else quote(name)
+
+
+def format_problem(source: "Source") -> str | None:
+    """What is wrong with what a source says of its format, beside its name; None when nothing is."""
+    if (source.format == "avro") != (source.registry is not None):
+        return (
+            f"format is {source.format!r} and registry is {source.registry!r}: a source of Avro names the registry of "
+            "its schemas, as in format='avro', registry='main', and no other does."
+        )
+    if source.registry is not None:
+        require_identifier(source.registry, "schema registry")
+        if source.kafka_topic is None:
+            return "format 'avro' is for records of Kafka: set kafka_topic and not files."
+    if (source.format == "text") != (source.pattern is not None):
+        return (
+            f"format is {source.format!r} and pattern is {source.pattern!r}: a source of text names the pattern of its "
+            "lines, as in format='text', pattern=r'(\\S+) (.*)', and no other does."
+        )
+    if source.format == "parquet" and (source.files is None or source.time_format is not None):
+        return "format 'parquet' is for files, whose times are times: set files, not kafka_topic nor time_format."
+    return _pattern_problem(source.pattern, len(source.columns)) if source.pattern is not None else None
+
+
+def _pattern_problem(pattern: str, columns: int) -> str | None:
+    try:
+        groups = re.compile(pattern).groups
+    except (re.error, TypeError) as error:
+        return f"pattern {pattern!r} is not a regular expression: {error}."
+    if groups == columns:
+        return None
+    return (
+        f"pattern {pattern!r} has {groups} groups and the schema {columns} columns: write one group for each column, "
+        "in the order of the schema, and (?:...) for all others."
+    )

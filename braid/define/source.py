@@ -20,10 +20,9 @@ from braid.define.names import (
     set_field,
     suggest,
 )
-from braid.define.schema import is_atomic, parse_schema
+from braid.define.schema import FORMATS, format_problem, is_atomic, parse_schema
 from braid.errors import DefinitionError
 
-FORMATS = ("json", "csv", "avro")
 EPOCH_FORMATS = ("epoch_seconds", "epoch_millis")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Delta refuses the first ones in a column's name; a dot or a backtick would have to be quoted by every reader.
@@ -42,7 +41,7 @@ class Source:
     event_time: str
     kafka_topic: str | None = None
     files: str | None = None
-    format: Literal["json", "csv", "avro"] = "json"
+    format: Literal["json", "csv", "text", "parquet", "avro"] = "json"
     event_id: str | None = None
     timezone: str = "UTC"
     rules: Mapping[str, str] = field(default_factory=FrozenMap)
@@ -52,6 +51,8 @@ class Source:
     not_before: str = "1970-01-01"
     max_ahead: str = "1 day"
     delimiter: str = ","
+    # Of lines of text: a regular expression whose groups are the columns.
+    pattern: str | None = None
     # The name of the schema registry that knows the schemas of Avro records.
     registry: str | None = None
     # Policy, and no part of what the source is: not compared, not stored with what is deployed.
@@ -74,6 +75,8 @@ class Source:
         set_field(self, "max_ahead", format_duration(self._length("max_ahead", at_least=timedelta(0))))
         self._check_origin()
         self._check_columns()
+        if problem := format_problem(self):
+            raise self._error(problem)
         self._check_zone()
         self._check_times()
         self._check_rules()
@@ -124,22 +127,10 @@ class Source:
             raise self._error(
                 f"format {self.format!r} is not known. {suggest(str(self.format), FORMATS, 'formats')}"
             )
-        self._check_registry()
         if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
             raise self._error(
                 f"delimiter {self.delimiter!r} is not one character: use ',', ';', '|' or '\\t'."
             )
-
-    def _check_registry(self) -> None:
-        if (self.format == "avro") != (self.registry is not None):
-            raise self._error(
-                f"format is {self.format!r} and registry is {self.registry!r}: a source of Avro names the registry of "
-                "its schemas, as in format='avro', registry='main', and no other does."
-            )
-        if self.registry is not None:
-            require_identifier(self.registry, "schema registry")
-            if self.kafka_topic is None:
-                raise self._error("format 'avro' is for records of Kafka: set kafka_topic and not files.")
 
     def _check_columns(self) -> None:
         require_text(self.schema, f"source {self.name!r}: schema", "id string, time timestamp")
@@ -185,10 +176,10 @@ class Source:
             raise self._error(
                 f"column {name!r} contains {bad[0]!r}, which a table's column cannot: use letters, digits and '_'."
             )
-        if self.format == "csv" and not is_atomic(type_name):
+        if self.format in ("csv", "text") and not is_atomic(type_name):
             raise self._error(
-                f"column {name!r} is of type {type_name}, which CSV cannot hold: use format='json', or read it as "
-                "string and take it apart with derive."
+                f"column {name!r} is of type {type_name}, which {self.format} cannot hold: use format='json', or read "
+                "it as string and take it apart with derive."
             )
 
     def _require_column(self, what: str, name: str) -> None:

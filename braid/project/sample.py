@@ -32,9 +32,7 @@ class Sample:
 
 
 def from_file(path: Path) -> Sample:
-    if path.suffix == ".gz":
-        raise BraidError(f"{path} is packed, and a source reads files as they are: unpack it first.")
-    if path.name.endswith(_CSV):
+    if path.name.removesuffix(".gz").endswith(_CSV):
         delimiter = default_delimiter(path)
         rows = [row for row in islice(csv_rows(path, delimiter), MOST) if row.fields is not None]
         header = delimiter.join(rows[0].fields or ()).encode() if rows else b""

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from braid.define.schema import is_decimal, quote
 from braid.define.source import Source
 from braid.log.events import as_one
-from speed_layer.ingest.avro import decoded
+from speed_layer.ingest.formats import OF_THEIR_OWN, as_plain, is_csv
 
 _CORRUPT = "_corrupt"
 _EMPTY = "unparsable: empty record"
@@ -19,14 +19,12 @@ _STRICT_JSON = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "al
 
 def parse(source: Source, records: DataFrame) -> DataFrame:
     """Records, as `records` gives them -> the log's columns, but for `_epoch`, which the commit gives."""
-    text = F.col("_value").cast("string")
-    if source.format == "avro":
-        records, text = decoded(source, records), F.col("_text")
-    read = _csv if source.format == "csv" else _json
+    records, text = as_plain(source, records)
+    read = _csv if is_csv(source) else _json
     rows = records.withColumn("_read", read(source, text))
     rows = rows.select(
-        "_partition", "_offset", "_arrival", "_value", "_refused", *(["_text"] if source.format == "avro" else []),
-        *_unknown(source, text), "_read",
+        "_partition", "_offset", "_arrival", "_value", "_refused",
+        *(["_text"] if source.format in OF_THEIR_OWN else []), *_unknown(source, text), "_read",
         *(_typed(source, name).alias(name) for name in source.columns),
     )  # fmt: skip
     rows = rows.withColumn("_error", F.when(~_is_good(source, text), _reason(source, text)))
@@ -75,7 +73,7 @@ def _csv(source: Source, text: Column) -> Column:
 def _as_text(source: Source, text: Column) -> Column:
     """All fields as they are written, to find the one that does not fit."""
     fields = ", ".join(f"{quote(name)} string" for name in source.columns)
-    if source.format != "csv":
+    if not is_csv(source):
         return F.from_json(text, fields, {"allowSingleQuotes": "false"})
     return F.from_csv(text, fields, {"sep": source.delimiter})
 
@@ -151,7 +149,7 @@ def _is_good(source: Source, text: Column) -> Column:
 def _reason(source: Source, text: Column) -> Column:
     """Why a record cannot be counted. The first reason that applies is the one that is recorded."""
     when = F.col(quote(source.event_time))
-    kind = f"line of {len(source.columns)} CSV fields" if source.format == "csv" else "JSON object"
+    kind = f"line of {len(source.columns)} CSV fields" if is_csv(source) else "JSON object"
     unreadable = F.col("_read").isNull() | _field(_CORRUPT).isNotNull()
     reason = (
         F.when(F.col("_refused").isNotNull(), F.col("_refused"))

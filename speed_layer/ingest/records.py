@@ -5,10 +5,13 @@ inbox and a number. Conservation is proved over places.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
 
+from braid.define.schema import quote
 from braid.define.source import Source
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
@@ -17,12 +20,23 @@ from braid.tables.commits import Positions
 from speed_layer.ingest.folders import WatchedFolder, known
 from speed_layer.ingest.origin import folder_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
 INBOX_SCHEMA = (
     "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
 )
 FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content binary"
 # Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
 NEVER = "36500d"
+UNPACK = "braid_unpacked"
+_DAMAGED = "unparsable: its file cannot be unpacked, or holds more than 512 MiB"
+# Down to the microsecond; Spark's own choice ends at milliseconds.
+WHOLE_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 # A file is cut into lines as bytes, each as the character of its number: what is not UTF-8 stays as it was written.
 BYTES = "ISO-8859-1"
@@ -39,10 +53,7 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:
-        folder, pattern = folder_of(source)
-        files = spark.readStream.format("binaryFile").schema(FILE_SCHEMA).option("pathGlobFilter", pattern)
-        lines = from_files(files.options(**portions).load(folder), source, known(log, folder))
-        arriving = _not_before(lines, start)
+        arriving = _not_before(from_folder(spark.readStream.options(**portions), log), start)
     inbox = spark.readStream.schema(INBOX_SCHEMA).options(**portions).option("recursiveFileLookup", True)
     return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
@@ -57,15 +68,39 @@ def from_kafka(rows: DataFrame) -> DataFrame:
     )
 
 
+def from_folder(reader: "DataStreamReader | DataFrameReader", log: Log) -> DataFrame:
+    """The records of all files in a source's folder: as they come, or as they are now, which the reader says."""
+    source = log.source
+    folder, pattern = folder_of(source)
+    kind, schema = ("parquet", source.schema) if source.format == "parquet" else ("binaryFile", FILE_SCHEMA)
+    files = reader.format(kind).schema(schema).option("pathGlobFilter", pattern).load(folder)
+    return (from_rows if source.format == "parquet" else from_files)(files, source, known(log, folder))
+
+
+def from_rows(files: DataFrame, source: Source, folder: WatchedFolder) -> DataFrame:
+    """One record a row of a Parquet file, as the JSON that says the same; the place is the file and the row."""
+    values = F.to_json(F.struct(*(F.col(quote(name)) for name in source.columns)), WHOLE_TIMES)
+    return files.select(
+        file_number(folder.named(_shown_path(F.col("_metadata.file_path")))).alias("_partition"),
+        F.col("_metadata.row_index").alias("_offset"),
+        F.current_timestamp().alias("_arrival"),
+        F.encode(values, "UTF-8").alias("_value"),
+        _not_refused(),
+    )
+
+
 def from_files(files: DataFrame, source: Source, folder: WatchedFolder) -> DataFrame:
     """One record a line. The place is the file (a hash of its path) and the line; blank lines are no records."""
-    text = F.regexp_replace(F.decode(F.col("content"), BYTES), f"^{MARK}", "")
-    split = files.select("path", F.split(text, "\r?\n").alias("lines"))
+    content, damaged = _unpacked(files, source)
+    text = F.regexp_replace(F.decode(content, BYTES), f"^{MARK}", "")
+    lines = F.when(damaged, F.array(F.decode(F.col("content"), BYTES))).otherwise(F.split(text, "\r?\n"))
+    split = files.select("path", lines.alias("lines"), F.when(damaged, _DAMAGED).alias("_damaged"))
+    header = _refused_header(source, F.col("lines")[0]) if source.format == "csv" else _not_refused()
     rows = split.select(
         file_number(folder.named(F.col("path"))).alias("_partition"),
         # When Braid saw it: the time of a file may have been copied along with it.
         F.current_timestamp().alias("_arrival"),
-        (_refused_header(source, F.col("lines")[0]) if source.format == "csv" else _not_refused()),
+        F.coalesce("_damaged", header).alias("_refused"),
         F.posexplode("lines").alias("line", "text"),
     )
     rows = rows.where(F.trim("text") != "")
@@ -88,6 +123,22 @@ def from_inbox(rows: DataFrame) -> DataFrame:
         F.unbase64("value").alias("_value"),
         _not_refused(),
     )
+
+
+def _unpacked(files: DataFrame, source: Source) -> tuple[Column, Column]:
+    """What is in files, whether packed or not, and whether one is packed and cannot be unpacked."""
+    if source.files is not None and not source.files.endswith((".gz", "*")):
+        return F.col("content"), F.lit(False)
+    files.sparkSession.udf.registerJavaFunction(UNPACK, "braid.Unpacked", BinaryType())
+    packed = F.endswith(F.col("path"), F.lit(".gz"))
+    content = F.when(packed, F.call_function(UNPACK, F.col("content"))).otherwise(F.col("content"))
+    return content, packed & content.isNull()
+
+
+def _shown_path(uri: Column) -> Column:
+    """A file's path as `binaryFile` shows it: what is encoded in a URI is not, and a local one has one slash."""
+    plain = F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(plain, "^file:///", "file:/")
 
 
 def _not_refused() -> Column:

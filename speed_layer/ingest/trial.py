@@ -17,7 +17,7 @@ from braid.runtime.settings import Settings
 from braid.states.spark import prepare, present
 from speed_layer.ingest.folders import WatchedFolder
 from speed_layer.ingest.parse import parse
-from speed_layer.ingest.records import FILE_SCHEMA, from_files
+from speed_layer.ingest.records import FILE_SCHEMA, from_files, from_rows
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,12 @@ def _as_lines(source: Source) -> Source:
 
 
 def _rows(spark: SparkSession, source: Source, file: Path) -> DataFrame:
-    content = [(str(file), None, None, file.read_bytes())]
     folder = WatchedFolder(str(file.parent), str(file.parent))
-    lines = from_files(spark.createDataFrame(content, FILE_SCHEMA), source, folder)
+    if source.format == "parquet":
+        lines = from_rows(spark.read.schema(source.schema).parquet(str(file)), source, folder)
+    else:
+        content = [(str(file), None, None, file.read_bytes())]
+        lines = from_files(spark.createDataFrame(content, FILE_SCHEMA), source, folder)
     return parse(source, lines).withColumn("_epoch", F.current_timestamp())
 
 

@@ -13,8 +13,7 @@ from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.spark import spark_session
 from braid.tables.commits import Positions
 from speed_layer.ingest import records
-from speed_layer.ingest.folders import known
-from speed_layer.ingest.origin import folder_of, offsets
+from speed_layer.ingest.origin import offsets
 from speed_layer.ingest.parse import parse
 from speed_layer.ledger.evidence import Evidence, close
 from speed_layer.ledger.log_places import Consumed, Hole
@@ -55,9 +54,7 @@ def from_files(log: Log) -> tuple[Consumed, Evidence, int]:
     spark = _spark(log)
     rows = logs.read(spark, log)
     held = rows.where(f"_partition <> {INBOX_PARTITION}")
-    folder, pattern = folder_of(log.source)
-    files = spark.read.format("binaryFile").option("pathGlobFilter", pattern).load(folder)
-    lines = records.from_files(files, log.source, known(log, folder))
+    lines = records.from_folder(spark.read, log)
     lacking = lines.join(held.select("_partition", "_offset"), on=["_partition", "_offset"], how="left_anti")
     return close(_lines(held), _lines(lines), *_by_identity(log, rows, lacking))
 

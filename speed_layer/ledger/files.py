@@ -12,7 +12,7 @@ from braid.log.database import Place
 from braid.log.table import Log
 from braid.runtime import documents
 from speed_layer.ingest.origin import folder_of
-from speed_layer.ledger.plain_records import DoubtfulError
+from speed_layer.ledger.plain_records import PLAIN_FORMATS, DoubtfulError
 
 # What is noted beside a log whose folder may have been moved.
 RECORD = "_braid_folder.json"
@@ -65,7 +65,7 @@ def listed(log: Log) -> dict[int, SourceFile]:
     """Number -> file, of a plain folder on this machine with a plain pattern."""
     source = log.source
     folder, pattern = folder_of(source)
-    if "://" in folder or set(pattern) & set("[]{}\\^"):
+    if "://" in folder or set(pattern) & set("[]{}\\^") or source.format not in PLAIN_FORMATS:
         raise DoubtfulError
     # Where it was moved, its files are numbered as they were in the folder that was read first.
     record = json.loads(documents.read(f"{log.table}/{RECORD}") or "{}")
@@ -74,6 +74,7 @@ def listed(log: Log) -> dict[int, SourceFile]:
     for path in sorted(Path(folder).iterdir()):
         if (
             path.is_dir()
+            or path.suffix == ".gz"
             or ":" in path.name
             or (path.name.startswith("_") and fnmatchcase(path.name, pattern))
         ):

@@ -16,6 +16,7 @@ from braid.define.schema import is_decimal
 from braid.define.source import Source
 
 LONGEST = 1_000_000
+PLAIN_FORMATS = ("json", "csv")
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d)")
 DATE = re.compile(r"[12]\d{3}-\d\d-\d\d")
@@ -30,7 +31,7 @@ class DoubtfulError(Exception):
 
 def read(source: Source, value: bytes, arrival: datetime) -> dict[str, Any]:
     """The columns of a record that ingest accepts, if no rule says otherwise."""
-    if len(value) > LONGEST or source.format == "avro":
+    if len(value) > LONGEST or source.format not in PLAIN_FORMATS:
         raise DoubtfulError
     try:
         fields = (_json if source.format == "json" else _csv)(source, value.decode())

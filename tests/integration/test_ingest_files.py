@@ -1,11 +1,15 @@
 """Files dropped into a folder are read once, line by line, and accounted for like Kafka's records."""
 
+import gzip
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from braid import Source
@@ -104,6 +108,65 @@ def test_json_lines_are_read_too(spark: Any, log: Log, drop: Path) -> None:
     run(spark, log)
     assert titles(spark, log) == {"1": "x"}
     assert table(spark, log).where("_error is not null").count() == 1
+
+
+def test_packed_files_lines_of_text_and_rows_of_parquet_are_read_once_and_accounted_for(
+    spark: Any, log: Log, drop: Path
+) -> None:
+    (drop / "a.csv.gz").write_bytes(gzip.compress(CSV.encode()[:40]) + gzip.compress(CSV.encode()[40:]))
+    (drop / "b.csv.gz").write_bytes(gzip.compress(CSV.encode())[:-20])
+    (drop / "a.log").write_text(
+        '10.0.0.1 [2024-01-01T10:00:00Z] "GET /a, b" 200 17\n10.0.0.2 [2024-01-01T10:00:01Z] "GET /" 404 -\n'
+        '10.0.0.3 [yesterday] "GET /" 200 1\nnothing of the kind\n'
+    )
+    when = datetime(2024, 1, 1, 10, 0, 0, 123456, tzinfo=UTC)
+    rows = {
+        "id": ["1", "2", "2"], "time": pa.array([when, None, when], pa.timestamp("us", "UTC")),
+        "price": [Decimal("1.50"), Decimal("2.25"), Decimal("2.25")], "tags": [["a"], [], None],
+    }  # fmt: skip
+    pq.write_table(pa.table(rows), drop / "a b+c.parquet")
+    packed = replace(log.source, name="packed", files=f"{drop}/*.csv.gz")
+    access = Source(
+        name="access", files=f"{drop}/*.log", format="text", event_time="time",
+        pattern=r'(\S+) \[([^\]]+)\] "([^"]*)" (\d{3}) (?:(\d+)|-)',
+        schema="host string, time timestamp, request string, status int, bytes bigint",
+    )  # fmt: skip
+    prices = Source(
+        name="prices", files=f"{drop}/*.parquet", format="parquet", event_time="time", event_id="id",
+        schema="id string, time timestamp, price decimal(10,2), tags array<string>, absent string",
+    )  # fmt: skip
+    logs = {source.name: Log(source, log.settings) for source in (packed, access, prices)}
+    for _ in range(2):
+        ingest(spark, [packed, access, prices], log.settings, once=True)
+    assert titles(spark, logs["packed"]) == {"1": "engineer", "2": "artist, free"}
+    assert refused(spark, logs["packed"]) == [
+        "unparsable: its file cannot be unpacked, or holds more than 512 MiB"
+    ]
+    assert sorted(
+        tuple(row)
+        for row in accepted(spark, logs["access"]).select("host", "request", "status", "bytes").collect()
+    ) == [("10.0.0.1", "GET /a, b", 200, 17), ("10.0.0.2", "GET /", 404, None)]
+    assert refused(spark, logs["access"]) == [
+        "unparsable: the line does not match the pattern",
+        "wrong type: time is not timestamp",
+    ]
+    found = accepted(spark, logs["prices"]).selectExpr("id", "unix_micros(time)", "price", "tags", "absent")
+    micros = int(when.timestamp() * 1_000_000)
+    assert sorted(map(tuple, found.collect())) == [
+        ("1", micros, Decimal("1.50"), ["a"], None),
+        ("2", micros, Decimal("2.25"), None, None),
+    ]
+    assert refused(spark, logs["prices"]) == ["no event time"]
+    for one in logs.values():
+        assert take_stock(one).balanced
+
+
+def accepted(spark: Any, log: Log) -> Any:
+    return table(spark, log).where("_error is null")
+
+
+def refused(spark: Any, log: Log) -> list[str]:
+    return sorted(row["_error"] for row in table(spark, log).where("_error is not null").collect())
 
 
 def test_a_new_checkpoint_reads_only_the_files_that_the_log_lacks(spark: Any, log: Log, drop: Path) -> None:

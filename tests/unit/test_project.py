@@ -1,5 +1,6 @@
 """A project is begun from a sample: what is guessed, that each guess is said, and that what is written loads."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -121,15 +122,18 @@ def test_a_name_becomes_that_of_a_source() -> None:
     ]  # fmt: skip
 
 
-def test_a_file_gives_a_sample_and_what_cannot_be_read_stays_among_its_lines(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text('{"id": "a", "time": "2024-05-01T09:12:00"}\nnope\n')
-    sample = from_file(tmp_path / "events.jsonl")
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_gives_a_sample_and_what_cannot_be_read_stays_among_its_lines(
+    tmp_path: Path, packed: bool
+) -> None:
+    text = b'{"id": "a", "time": "2024-05-01T09:12:00"}\nnope\n'
+    file = tmp_path / ("events.jsonl.gz" if packed else "events.jsonl")
+    file.write_bytes(gzip.compress(text) if packed else text)
+    sample = from_file(file)
     assert (len(sample.events), len(sample.lines), sample.is_csv) == (1, 2, False)
     (tmp_path / "bad").write_text("nope\n")
     with pytest.raises(BraidError, match="no line that is one JSON object"):
         from_file(tmp_path / "bad")
-    with pytest.raises(BraidError, match="is packed"):
-        from_file(tmp_path / "events.jsonl.gz")
 
 
 def begin(folder: Path, origin: Origin, sample: Any) -> None:

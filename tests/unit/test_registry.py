@@ -35,9 +35,19 @@ def test_a_registry_that_is_not_set_and_an_address_that_is_none_are_refused(
             {"format": "avro", "registry": "main", "kafka_topic": None, "files": "x/*.avro"},
             "for records of Kafka",
         ),
+        ({"format": "text"}, "names the pattern"),
+        ({"pattern": "(.*)"}, "names the pattern"),
+        ({"format": "text", "pattern": "(.*"}, "is not a regular expression: missing \\)"),
+        ({"format": "text", "pattern": "(.*) (.*)"}, "has 2 groups and the schema 1 columns"),
+        ({"format": "parquet"}, "is for files"),
+        (
+            {"format": "parquet", "kafka_topic": None, "files": "x/*", "time_format": "epoch_millis"},
+            "whose times are times",
+        ),
+        ({"format": "text", "pattern": "(.)(.)", "schema": "t timestamp, a array<int>"}, "cannot hold"),
     ],
 )
-def test_avro_and_a_registry_belong_together(options: dict[str, str], says: str) -> None:
+def test_a_format_says_what_else_it_needs(options: dict[str, str], says: str) -> None:
     given = {"name": "o", "kafka_topic": "o", "schema": "t timestamp", "event_time": "t"} | options
     with pytest.raises(DefinitionError, match=says):
         Source(**given)  # type: ignore[arg-type]
