@@ -37,8 +37,9 @@ WANTED_BEYOND = 15.0
 
 
 @contextmanager
-def own_airflow(folder: Path, variables: dict[str, str]) -> Iterator[Api]:
-    airflow = LocalAirflow(folder / "airflow")
+def own_airflow(home: Path, variables: dict[str, str]) -> Iterator[Api]:
+    """An Airflow whose tasks work on the home that it is in."""
+    airflow = LocalAirflow(home / "airflow")
     try:
         environment = os.environ | variables
         local.start(airflow, dags=DAGS, port=free_port(), environment=environment, say=print)
@@ -52,14 +53,13 @@ def nothing(folder: Path) -> dict[str, str]:
     program = folder / "does-nothing"
     program.write_text(NOTHING)
     program.chmod(0o700)
-    return {"BRAID": str(program), "BRAID_HOME": str(folder / "empty")}
+    return {"BRAID": str(program)}
 
 
-def braid(folder: Path, days: int, events: int) -> dict[str, str]:
+def braid(home: Path, days: int, events: int) -> dict[str, str]:
     """Tasks that are Braid's, over a log that is there."""
-    alone(folder / "home", f"make {days} {events}")
-    definitions = str(Path(three_views.__file__).resolve())
-    return {"BRAID_HOME": str(folder / "home"), "BRAID_DEFINITIONS": definitions}
+    alone(home, f"make {days} {events}")
+    return {"BRAID_DEFINITIONS": str(Path(three_views.__file__).resolve())}
 
 
 def backfill(api: Api, days: int) -> list[dict[str, Any]]:
@@ -92,8 +92,12 @@ def tasks(api: Api, run: str) -> list[dict[str, Any]]:
 def measure(days: int, events: int) -> dict[str, Any]:
     with scratch_folder() as folder:
         found = {}
-        for name, variables in (("nothing", nothing(folder)), ("braid", braid(folder, days, events))):
-            with own_airflow(folder / name, variables) as api:
+        full = folder / "home"
+        for name, home, variables in (
+            ("nothing", folder / "empty", nothing(folder)),
+            ("braid", full, braid(full, days, events)),
+        ):
+            with own_airflow(home, variables) as api:
                 found[name] = counted(backfill(api, days), days)
     return {"days": days, "events": events, **found}
 

@@ -18,7 +18,9 @@ from braid.runtime.status import SINKS, ProcessStatus, is_alive, read_all
 if TYPE_CHECKING:
     from serving_layer.sinks.controls import Controls
 
-sink = typer.Typer(no_args_is_help=True, help="Numbers that leave: the sinks of views.")
+sink = typer.Typer(
+    no_args_is_help=True, help="Numbers that leave: a view's sinks in PostgreSQL, Kafka and files."
+)
 
 Name = Annotated[str, typer.Argument(help="The view's name.", metavar="VIEW")]
 Only = Annotated[
@@ -49,7 +51,9 @@ def run(names: ViewNames = None, health: Health = False) -> None:
 
 @sink.command()
 def status(
-    name: Annotated[str | None, typer.Argument(help="The view's name.", metavar="VIEW")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A view by name; all when none is given.", metavar="[VIEW]")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the sinks of a view, or of all: state, revision, what waits and for how long, and why.
