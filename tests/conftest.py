@@ -78,7 +78,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-
     with pytest.MonkeyPatch.context() as patch:
         # Two of these share two cores: a collector with threads of its own would take a sixth of their time.
         patch.setenv("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
-        session = spark_session(settings, "braid-tests", briefly=True)
+        session = spark_session(settings, "braid-tests")
     yield session
     session.stop()
 
