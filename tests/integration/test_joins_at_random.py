@@ -124,7 +124,8 @@ class Home:
         return sorted((row.time, row.k, row.n) for row in found)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_join_of_a_join_ends_with_what_loops_find_whatever_came_when(
     spark: Any, tmp_path: Path, seed: int
 ) -> None:
