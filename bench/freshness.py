@@ -10,13 +10,15 @@ duplicates, unless --dedup asks Braid to. The machine is noisy: read the ratios,
 """
 
 import argparse
+import json
 import math
 import multiprocessing
 import statistics
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event as Signal
 from typing import Any
@@ -34,7 +36,8 @@ from bench.shared.common import (
     scratch_folder,
     show,
 )
-from bench.shared.load import PROBE, Probes, live_load
+from bench.shared.load import Probes, live_load
+from bench.shared.reader import Reader
 from braid.runtime.settings import Settings
 
 # Beside the MERGE of as many views, and beside one view.
@@ -46,41 +49,6 @@ WARM_COMMITS = 20
 PATIENCE = 180.0
 
 
-@dataclass
-class Reader:
-    """Follows a Delta table as a reader would, and notes when it first sees each probe."""
-
-    table: str
-    found: dict[str, float] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
-    _delta: Any = None
-
-    @property
-    def version(self) -> int:
-        return self._delta.version() if self._delta is not None else -1
-
-    def look(self) -> None:
-        if not self._open():
-            return
-        files = set(self._delta.file_uris())
-        for file in files - self.known:
-            for url in _probes_in(file):
-                self.found.setdefault(url, time.time())
-        self.known |= files
-
-    def _open(self) -> bool:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import TableNotFoundError
-
-        try:
-            if self._delta is None:
-                self._delta = DeltaTable(self.table)
-            self._delta.update_incremental()
-        except TableNotFoundError:
-            return False
-        return True
-
-
 @dataclass(frozen=True)
 class Freshness:
     """What one design took from sending a probe to reading it, in seconds, and its micro-batches meanwhile."""
@@ -90,13 +58,25 @@ class Freshness:
     batches: tuple[MicroBatch, ...]
     # Processor time of the application and its JVM, in seconds for each second of the measurement.
     load: float
+    # Seconds from the start of the application to the first probe that was read.
+    start: float
 
     def at(self, share: float) -> float:
         return percentile(self.seconds, share)
 
     def as_dict(self) -> dict[str, Any]:
-        numbers = {"p50": self.at(0.5), "p95": self.at(0.95), "max": max(self.seconds), "load": self.load}
-        return asdict(self.case) | numbers | {"probes": len(self.seconds), "batches": self.batch_times()}
+        numbers = {
+            "p50": self.at(0.5),
+            "p95": self.at(0.95),
+            "max": max(self.seconds),
+            "load": self.load,
+            "start": self.start,
+        }
+        return (
+            asdict(self.case)
+            | numbers
+            | {"start": self.start, "probes": len(self.seconds), "batches": self.batch_times()}
+        )
 
     def batch_times(self) -> dict[str, dict[str, float]]:
         """Query -> how many warm micro-batches it had and their milliseconds; a stream's wait for a fold is in them."""
@@ -124,11 +104,11 @@ def measure(case: Case, options: argparse.Namespace) -> Freshness:
             live_load(settings, topic, options.rate, options.every / 1000) as probes,
         ):
             reader = Reader(case.table(settings))
-            began = _warm(reader, process, options.warm_up)
+            start, began = _warm(reader, process, options.warm_up)
             spent, since = cpu_seconds(process.pid), time.monotonic()
             seconds = _timed(reader, process, probes, began, options.probes)
             load = (cpu_seconds(process.pid) - spent) / (time.monotonic() - since)
-        return Freshness(case, tuple(seconds), tuple(batches), load)
+        return Freshness(case, tuple(seconds), tuple(batches), load, start)
 
 
 @contextmanager
@@ -152,15 +132,15 @@ def _serve(case: Case, settings: Settings, stop: Signal, results: Connection) ->
     results.send(application(case, settings, stop))
 
 
-def _warm(reader: Reader, process: Any, seconds: float) -> float:
-    """When the first probe has been readable for so long, and enough batches are done."""
+def _warm(reader: Reader, process: Any, seconds: float) -> tuple[float, float]:
+    """What the first probe took, and when it has been readable for so long and enough batches are done."""
     first, started = None, time.monotonic()
     while first is None or reader.version < WARM_COMMITS or time.monotonic() - first < seconds:
         _look(reader, process)
         if first is None and reader.found:
             first = time.monotonic()
         assert time.monotonic() - started < PATIENCE + seconds, f"{reader.table} did not get going"
-    return time.time()
+    return first - started, time.time()
 
 
 def _timed(reader: Reader, process: Any, probes: Probes, began: float, wanted: int) -> list[float]:
@@ -187,13 +167,6 @@ def cpu_seconds(process: int) -> float:
     root = psutil.Process(process)
     times = [one.cpu_times() for one in (root, *root.children(recursive=True))]
     return float(sum(time.user + time.system for time in times))
-
-
-def _probes_in(file: str) -> list[str]:
-    import pyarrow.parquet as pq
-
-    urls = pq.ParquetFile(file.removeprefix("file://")).read(columns=["url"])["url"].to_pylist()
-    return [url for url in urls if url and url.startswith(PROBE)]
 
 
 def rows_of(results: Sequence[Freshness]) -> list[ResultRow]:
@@ -235,6 +208,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dedup", action="store_true", help="Braid removes duplicates by event id")
 
 
+def _told(result: Freshness) -> Freshness:
+    """Each case is said when it is done: a run of many views takes minutes."""
+    print(json.dumps(result.as_dict()), file=sys.stderr, flush=True)
+    return result
+
+
 def main() -> None:
     options = arguments(__doc__, add_arguments)
     cases = [
@@ -242,7 +221,7 @@ def main() -> None:
         for views in options.views
         for design in options.designs
     ]
-    results = [measure(case, options) for case in cases]
+    results = [_told(measure(case, options)) for case in cases]
     show("freshness", rows_of(results), {"cases": [result.as_dict() for result in results]}, options.json)
 
 
