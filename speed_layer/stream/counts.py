@@ -91,7 +91,7 @@ def reported(observation: Observation, patience: float) -> Any | None:
     told = cast(Any, observation._jo)
     deadline = time.monotonic() + patience
     # Each look waits for a tenth of a second in the JVM.
-    while told.getOrEmpty().isEmpty():
+    while told.getRowOrEmpty().isEmpty():
         if time.monotonic() >= deadline:
             return None
     return told.getAsJava()
