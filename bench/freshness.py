@@ -58,7 +58,7 @@ class Freshness:
     batches: tuple[MicroBatch, ...]
     # Processor time of the application and its JVM, in seconds for each second of the measurement.
     load: float
-    # Seconds from the start of the application to the first probe that was read.
+    # Seconds until the first probe was read, from when the application's process was there and the load began.
     start: float
 
     def at(self, share: float) -> float:
@@ -72,11 +72,7 @@ class Freshness:
             "load": self.load,
             "start": self.start,
         }
-        return (
-            asdict(self.case)
-            | numbers
-            | {"start": self.start, "probes": len(self.seconds), "batches": self.batch_times()}
-        )
+        return asdict(self.case) | numbers | {"probes": len(self.seconds), "batches": self.batch_times()}
 
     def batch_times(self) -> dict[str, dict[str, float]]:
         """Query -> how many warm micro-batches it had and their milliseconds; a stream's wait for a fold is in them."""
