@@ -15,11 +15,13 @@ from braid.infra import checksums
 from braid.infra.preflight import java_command
 from braid.runtime.installation import jars_dir
 
-DELTA_VERSION = "4.0.0"
-SPARK_VERSION = "4.0.0"
+DELTA_VERSION = "4.3.1"
+SPARK_VERSION = "4.1.1"
+# The Kafka connector needs it, and the registry has none for Spark 4.1: the classes of this one serve it as they are.
+TOKEN_PROVIDER_VERSION = "4.0.0"
 KAFKA_VERSION = "4.1.1"
 # What Spark is built with.
-HADOOP_VERSION = "3.4.1"
+HADOOP_VERSION = "3.4.2"
 # The last one that adds no checksums of its own to each upload, which stores other than Amazon's may refuse.
 AWS_VERSION = "2.29.52"
 
@@ -34,13 +36,20 @@ SHIPPED_WITH_SPARK = (
     ("org.xerial.snappy", "*"),
     ("org.antlr", "*"),
     ("com.google.code.findbugs", "*"),
+    ("com.fasterxml.jackson.core", "*"),
+    ("org.apache.logging.log4j", "*"),
+    ("org.apache.parquet", "*"),
+    ("org.roaringbitmap", "*"),
+    ("io.airlift", "*"),
+    ("com.github.luben", "*"),
     ("org.apache.spark", "spark-tags_2.13"),
 )
 
 PACKAGES: Sets = {
     "spark": (
-        ("io.delta", "delta-spark_2.13", DELTA_VERSION),
+        ("io.delta", "delta-spark_4.1_2.13", DELTA_VERSION),
         ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_VERSION),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", TOKEN_PROVIDER_VERSION),
     ),
     "kafka": (
         ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
@@ -71,9 +80,10 @@ WITHOUT_POMS = (
     '<ibiblio name="public" m2compatible="true" usepoms="false"/></resolvers></ivysettings>'
 )
 # What these need is shipped with Spark, or is in the set itself.
-ALONE = ("hadoop-aws", "spark-hadoop-cloud_2.13", *PACKED)
+ALONE = ("hadoop-aws", "spark-hadoop-cloud_2.13", "spark-token-provider-kafka-0-10_2.13", *PACKED)
 LEFT_OUT = {
-    "spark": SHIPPED_WITH_SPARK,
+    # The connector asks for a token provider of its own version, which is not to be had.
+    "spark": (*SHIPPED_WITH_SPARK, ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13")),
     "s3": (*SHIPPED_WITH_SPARK, ("io.netty", "*"), ("org.apache.httpcomponents", "*"), ("commons-codec", "*"),
            ("commons-logging", "*")),
     # Other clouds, which it can also stand before.

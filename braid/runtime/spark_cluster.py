@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 SCHEME = "spark://"
 # Where Spark's daemons look for the secret, and how a worker hands it to its executors.
 SECRET_VARIABLE = "_SPARK_AUTH_SECRET"
-FILE_SYSTEM_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+FILE_SYSTEM_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 LOOPBACK = ("127.0.0.1", "localhost")
 CONNECT_TIMEOUT = 5.0
 # An application that is given nothing by then is told so; until then others may end.

@@ -87,14 +87,15 @@ def observed(view: View, cut: datetime | None) -> tuple[list[Column], list[Colum
 
 
 def reported(observation: Observation, patience: float) -> Any | None:
-    """What was counted; None when Spark has not told it in time, which it may never do."""
+    """What was counted; None when Spark has not told it in time, or has left out whoever was to count."""
     told = cast(Any, observation._jo)
     deadline = time.monotonic() + patience
     # Each look waits for a tenth of a second in the JVM.
-    while told.getOrEmpty().isEmpty():
+    while (row := told.getRowOrEmpty()).isEmpty():
         if time.monotonic() >= deadline:
             return None
-    return told.getAsJava()
+    # A row without columns is how Spark says that the count was left out.
+    return told.getAsJava() if row.get().size() else None
 
 
 def made_by(table: str, commit: TailCommit) -> Transaction | None:
