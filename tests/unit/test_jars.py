@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -89,9 +90,8 @@ def test_a_jar_with_other_bytes_than_the_pinned_ones_is_never_used(
 
     (fetched / "fetched").unlink()
     monkeypatch.setattr(jars, "retrieve", altered)
-    with pytest.raises(
-        BraidError, match=r"delta-storage-4\.0\.0\.jar has the checksum .* is pinned"
-    ) as refused:
+    named = rf"delta-storage-{re.escape(jars.DELTA_VERSION)}\.jar has the checksum .* is pinned"
+    with pytest.raises(BraidError, match=named) as refused:
         jars.fetch(print, fetched)
     assert "Ivy's cache" in str(refused.value)
     assert not jars.are_fetched(fetched)

@@ -164,7 +164,7 @@ def test_a_receiver_that_fails_costs_a_warning_and_not_the_run(
         done = True
     assert done
     # Asked once, and then left alone for a while: a run of many views does not wait for each of them.
-    assert [record.message for record in caplog.records] == ["lineage was not sent"] * 2
+    assert caplog.messages == ["lineage was not sent"] * 2
     assert len(Listening.got) == (1 if how == "it refuses" else 0)
 
 
