@@ -65,6 +65,12 @@ class Spent:
         return f"{self.seconds:.1f} s, cpu {self.cpu:.1f} s, {self.jobs} jobs{failed}"
 
 
+def python_of(checkout: Path) -> str:
+    """Its own environment where it has one: another Spark is part of another checkout."""
+    own = checkout / ".venv" / "bin" / "python"
+    return str(own) if own.exists() else sys.executable
+
+
 def spend(checkout: Path, folder: Path, variables: dict[str, str], command: str) -> Spent:
     noted = folder / "spent.json"
     noted.unlink(missing_ok=True)
@@ -73,7 +79,7 @@ def spend(checkout: Path, folder: Path, variables: dict[str, str], command: str)
         log.write(f"$ braid {command}\n")
         log.flush()
         subprocess.run(
-            [sys.executable, "-c", RUN, str(noted), *command.split()],
+            [python_of(checkout), "-c", RUN, str(noted), *command.split()],
             env=variables | {"PYTHONPATH": str(checkout)}, cwd=folder, stdout=log, stderr=log, check=False,
         )  # fmt: skip
     seconds = time.monotonic() - started
