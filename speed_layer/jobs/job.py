@@ -77,7 +77,11 @@ class Job(ABC):
 
     @abstractmethod
     def tend(self) -> None:
-        """What is to be done between micro-batches."""
+        """What is to be done between micro-batches, at once."""
+
+    def upkeep(self) -> bool:
+        """One round of what takes its time and may wait until all jobs are tended; whether anything was due."""
+        return False
 
     @abstractmethod
     def finish(self, once: bool) -> None:
@@ -110,9 +114,13 @@ class Job(ABC):
         elif not self.is_active:
             self.collapse()
         else:
-            self._tend()
+            self._guarded(self.tend)
             if self.writer is not None and self.writer.batches:
                 self.backoff = 0.0
+
+    def keep(self) -> bool:
+        """Its upkeep while it runs; whether anything was due."""
+        return self.is_started and self.is_active and bool(self._guarded(self.upkeep))
 
     def collapse(self) -> None:
         """Takes note of a query that has ended; without an error, or with our own stop, it has simply finished."""
@@ -138,15 +146,16 @@ class Job(ABC):
         report = self.query._jsq.lastProgress() if self.query is not None else None
         return dict(json.loads(report.json())) if report is not None else {}
 
-    def _tend(self) -> None:
+    def _guarded(self, work: Callable[[], bool | None]) -> bool | None:
         try:
-            self.tend()
+            return work()
         except (Py4JNetworkError, ConnectionError):
             # Spark is gone, for all of them.
             raise
         except Exception as error:
             self.stop()
             self._put_off(self._explained(error), needs_a_person=True)
+            return None
 
     def _explained(self, error: Exception) -> Exception:
         return error if isinstance(error, BraidError) else self.explain(error)

@@ -58,6 +58,8 @@ class Runner:
         self.started = datetime.now(UTC)
         self.spark_ui: str | None = None
         self.told = self.reported = 0.0
+        # How many jobs had their turn of upkeep.
+        self.kept = 0
 
     def run(self, stop: threading.Event) -> None:
         """Until all has been read (`once`) or until `stop` is set."""
@@ -91,11 +93,21 @@ class Runner:
             else:
                 for job in self.jobs.values():
                     job.mind()
+                self._keep_one()
                 self._refuse_if_nothing_runs()
             if ticks % TICKS_PER_LOOK == 0:
                 if not self.once:
                     self._match()
                 self.report()
+
+    def _keep_one(self) -> None:
+        """The upkeep of the next job that has any due. Then all are minded again: who is to join the others never waits
+        for the folds of ten.
+        """
+        for name in list(self.jobs)[self.kept :] + list(self.jobs)[: self.kept]:
+            self.kept = list(self.jobs).index(name) + 1
+            if self.jobs[name].keep():
+                return
 
     def report(self) -> None:
         """Tells the world how the jobs are."""

@@ -29,7 +29,7 @@ from speed_layer.jobs.job import Job, first_line
 from speed_layer.stream.fold import Folding
 from speed_layer.stream.follower import Companion, LogFollower
 from speed_layer.stream.lag import Lag
-from speed_layer.stream.tail import TailWriter
+from speed_layer.stream.tail import SMALL, TailWriter
 
 logger = Logger("stream")
 
@@ -137,36 +137,42 @@ class StreamJob(Job):
         return last is not None and last.position.is_between_commits
 
     def _follow(self, once: bool) -> None:
-        """By itself, until it is where the others are."""
+        """With the others, or by itself until it may be."""
         assert self.tail_writer is not None
         self.follower = Companion(self.tail_writer)
-        self.follower.follow(LogFollower(self.name, self.log, self.settings.stream_trigger, once))
+        alone = LogFollower(self.name, self.log, self.settings.stream_trigger, once)
+        self.follower.follow(self._shared if not once and self._may_join() else alone)
 
     def _join_the_others(self) -> None:
-        """At the end of the log; who has failed lately goes on alone, so that the others are not held up again."""
-        assert self.follower is not None
-        source, pause = self.view.source.name, self.settings.stream_trigger
-        shared = self.together.setdefault(
-            self.log.table, LogFollower(f"streams of {source}", self.log, pause)
-        )
-        is_sound = time.monotonic() - self._failed > PROBATION
-        if self.follower.is_at_end and self.follower.reader is not shared and is_sound:
+        if self.follower is not None and self.follower.reader is not self._shared and self._may_join():
             self.follower.leave()
             if self.follower.failure is None:
-                self.follower.follow(shared)
+                self.follower.follow(self._shared)
+
+    @property
+    def _shared(self) -> LogFollower:
+        source, pause = self.view.source.name, self.settings.stream_trigger
+        return self.together.setdefault(self.log.table, LogFollower(f"streams of {source}", self.log, pause))
+
+    def _may_join(self) -> bool:
+        """Near the log's end, so that one small job brings it there; who has failed lately holds up nobody again."""
+        last = self.tail_writer.last if self.tail_writer is not None else None
+        behind = self.lag.beyond(last.position) if self.lag is not None and last is not None else None
+        return behind is not None and behind[0] <= SMALL and time.monotonic() - self._failed > PROBATION
 
     def tend(self) -> None:
-        assert self.folding is not None
         assert self.tail_writer is not None
         if self.query is not None and self._is_past_history():
             self.stop()
             self.query = None
             self.tail_writer.stopping.clear()
             self._follow(once=False)
-        if self.follower is not None:
-            self._join_the_others()
-        self.folding.tend()
-        self.tail_writer.tend()
+        self._join_the_others()
+
+    def upkeep(self) -> bool:
+        assert self.folding is not None
+        self.folding.writer.tend()
+        return self.folding.tend()
 
     def stop(self) -> None:
         super().stop()
