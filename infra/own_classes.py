@@ -16,7 +16,10 @@ from braid.runtime.installation import OWN_JAR, S3_JAR, jars, jars_dir, optional
 JAVA_SOURCES = Path(__file__).with_name("java")
 S3_SOURCES = Path(__file__).with_name("java_s3")
 # What of Spark's own jars they are compiled against.
-SHIPPED = ("hadoop-client-*", "avro-1*", "jackson-*", "scala-library-*", "spark-co*", "spark-sql-api_*")
+SHIPPED = (
+    "hadoop-client-*", "avro-1*", "jackson-*", "scala-library-*", "spark-co*", "spark-sql-api_*", "spark-sql_*",
+    "spark-catalyst_*",
+)  # fmt: skip
 
 
 def java_sources() -> list[Path]:

@@ -63,6 +63,8 @@ def session_config(settings: Settings, cores: int) -> dict[str, str]:
         "spark.sql.maxConcurrentOutputFileWriters": "32",
         # Sketches are aggregated in memory up to this many groups a task; beyond 128, Spark's default, it would sort.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
+        # Compiled code is found again for as many views: beyond a hundred classes Spark would compile at each batch.
+        "spark.sql.codegen.cache.maxEntries": "3000",
         "spark.sql.warehouse.dir": settings.location("warehouse"),
         # Options of sources are shown in plans; a login among them is not.
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|jaas",

@@ -17,7 +17,7 @@ from braid.log.table import Log
 from braid.tables.delta_log import Transaction, transaction
 from braid.tables.tail_and_base import refuse_other_log
 from braid.writing import reads_next
-from speed_layer.stream.live import read_together
+from speed_layer.stream.live import LiveReader
 from speed_layer.stream.log_commits import refuse_gap, refuse_loss
 from speed_layer.stream.states import LiveBatch
 from speed_layer.stream.tail import TailWriter
@@ -108,7 +108,7 @@ class LogFollower:
     pause: timedelta = timedelta(0)
     once: bool = False
     clock: Callable[[], float] = time.monotonic
-    read: Read = read_together
+    read: Read = field(default_factory=LiveReader)
     wake: threading.Event = field(default_factory=threading.Event)
     _all: list[Companion] = field(default_factory=list)
     _gate: threading.Lock = field(default_factory=threading.Lock)

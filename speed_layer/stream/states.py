@@ -100,27 +100,41 @@ class StatesOf:
         ]
 
 
-def collected(frames: Sequence[DataFrame]) -> list[pa.Table]:
-    """The rows of several frames, of whatever columns, by one Spark job.
+_Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Union:
+    """Several frames, of whatever columns, as one that a single Spark job computes.
 
     Each column of a frame takes the next place that has its type: all of them together are as wide as the widest.
     """
-    if len(frames) == 1:
-        return [frames[0].toArrow()]
-    places = [_places(frame) for frame in frames]
-    widest = reduce(
-        lambda known, found: known | found, (Counter(kind for _, kind, _ in one) for one in places)
-    )
-    every = [(kind, number) for kind, most in widest.items() for number in range(most)]
-    names = {place: f"_{index}" for index, place in enumerate(every)}
-    packed = [
-        frame.selectExpr(f"{index} as {_VIEW}", *_packed(places[index], names)) for index, frame in enumerate(frames)
-    ]  # fmt: skip
-    rows = reduce(DataFrame.union, packed).toArrow()
-    return [_unpacked(rows, index, places[index], names) for index in range(len(frames))]
 
+    frame: DataFrame
+    places: Sequence[Sequence[tuple[str, str, int]]]
+    names: dict[_Place, str]
 
-_Place = tuple[str, int]
+    @classmethod
+    def of(cls, frames: Sequence[DataFrame]) -> "Union":
+        if len(frames) == 1:
+            return cls(frames[0], (), {})
+        places = [_places(frame) for frame in frames]
+        widest = reduce(
+            lambda known, found: known | found, (Counter(kind for _, kind, _ in one) for one in places)
+        )
+        every = [(kind, number) for kind, most in widest.items() for number in range(most)]
+        names = {place: f"_{index}" for index, place in enumerate(every)}
+        packed = [
+            frame.selectExpr(f"{index} as {_VIEW}", *_packed(places[index], names))
+            for index, frame in enumerate(frames)
+        ]
+        return cls(reduce(DataFrame.union, packed), places, names)
+
+    def split(self, rows: pa.Table) -> list[pa.Table]:
+        """The rows of each frame, as it would have given them alone."""
+        if not self.places:
+            return [rows]
+        return [_unpacked(rows, index, places, self.names) for index, places in enumerate(self.places)]
 
 
 def _places(frame: DataFrame) -> list[tuple[str, str, int]]:

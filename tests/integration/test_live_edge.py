@@ -31,6 +31,7 @@ from braid import (
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.runtime.status import read_all
+from braid.states import EVENTS
 from braid.tables.commits import TailCommit, described
 from braid.tables.delta_log import newest_version, transaction, transactions
 from braid.tables.delta_rs import open_table
@@ -38,6 +39,7 @@ from braid.tables.spark_tables import pinned
 from speed_layer.jobs.engine import stream
 from speed_layer.stream import live
 from speed_layer.stream.job import StreamJob
+from speed_layer.stream.states import LiveBatch
 from tests.streams import (
     MINUTE,
     NOON,
@@ -174,15 +176,44 @@ def test_views_that_are_computed_by_one_job_get_what_each_gets_alone(
     for minute in (1, 2):
         feed.commit(some(30, minute), minute)
     commits = list(transactions(feed.log.table, begun + 1))
-    together = live.read_together(writers, commits)
+    together = live.LiveReader()(writers, commits)
     for writer, read in zip(writers, together, strict=True):
-        (alone,) = live.read_together([writer], commits)
+        (alone,) = live.LiveReader()([writer], commits)
         assert not isinstance(read, Exception)
         assert not isinstance(alone, Exception)
         assert read.states is not None
         assert alone.states is not None
         assert Counter(map(str, read.states.to_pylist())) == Counter(map(str, alone.states.to_pylist()))
         assert len(read.states) > 0
+
+
+def test_a_kept_plan_reads_the_next_files_and_gives_what_a_new_one_gives(
+    spark: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(spark, Log(requests, settings))
+    feed.commit(some(20, 0), 0)
+    run_once(spark, settings, traffic, visits)
+    writers: list[Any] = [job_of(spark, settings, view).tail_writer for view in (traffic, visits)]
+    reader = live.LiveReader()
+
+    def next_commit(minute: int) -> list[Any]:
+        feed.commit(some(10 * minute, minute), minute)
+        return [transaction(feed.log.table, newest_version(feed.log.table) or 0)]
+
+    reader(writers, next_commit(1))
+    for minute in (2, 3):
+        news = next_commit(minute)
+        anew = live.LiveReader()(writers, news)
+        with monkeypatch.context() as patch:
+            patch.setattr(live, "_prepared", None)
+            again = reader(writers, news)
+        for one, other in zip(again, anew, strict=True):
+            assert isinstance(one, LiveBatch)
+            assert isinstance(other, LiveBatch)
+            assert one.states is not None
+            assert other.states is not None
+            assert Counter(map(str, one.states.to_pylist())) == Counter(map(str, other.states.to_pylist()))
+            assert sum(one.states[EVENTS.state_name].to_pylist()) == 10 * minute
 
 
 def job_of(spark: Any, settings: Settings, view: View) -> StreamJob:
@@ -207,7 +238,7 @@ def test_only_the_view_that_fails_is_left_out_of_a_job(spark: Any, settings: Set
     writers: list[Any] = [job_of(spark, settings, view).tail_writer for view in views]
     feed.commit([one | {"bytes": 7} for one in some(5, 1)], 1)
     news: list[Any] = [transaction(feed.log.table, newest_version(feed.log.table) or 0)]
-    read = live.read_together(writers, news)
+    read = live.LiveReader()(writers, news)
     assert [isinstance(one, Exception) for one in read] == [False, True, False]
     assert "no good" in str(read[1])
 
