@@ -134,7 +134,9 @@ def measure(folder: Path, options: argparse.Namespace) -> tuple[list[ResultRow],
         details["at rest"] = {"points": len(bystander.points), "p50": percentile(bystander.points, 0.5),
                               "p99": rest, "health max": max(bystander.probes)}  # fmt: skip
         rows.append(
-            ResultRow("at rest", f"p99 {rest * 1e3:.1f} ms, /health at most {max(bystander.probes) * 1e3:.0f} ms")
+            ResultRow(
+                "at rest", f"p99 {rest * 1e3:.1f} ms, /health at most {max(bystander.probes) * 1e3:.0f} ms"
+            )
         )
         loads = {"one client": (by_wrk, points), "sixteen clients": (by_crowd, mixed)}
         for name in options.load or loads:

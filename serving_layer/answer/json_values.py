@@ -1,6 +1,7 @@
 """Turns values into what JSON can hold without loss, with instants in the source's zone, and back into their types."""
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,12 +12,20 @@ import pyarrow.compute as pc
 
 SECOND = 1_000_000
 QUARTER = 15 * 60 * SECOND
+# Rows that are turned into text at a time: some milliseconds.
+PART = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def plain_rows(rows: pa.Table, zone: ZoneInfo) -> list[dict[str, Any]]:
     columns = [plain_column(rows[name], zone) for name in rows.column_names]
     return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def parts_of(rows: pa.Table) -> Iterator[pa.Table]:
+    """All rows, some at a time: what is turned into text as a whole keeps every other thread waiting meanwhile."""
+    for start in range(0, len(rows), PART):
+        yield rows.slice(start, PART)
 
 
 def plain_column(column: pa.ChunkedArray | pa.Array, zone: ZoneInfo) -> list[Any]:

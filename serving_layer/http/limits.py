@@ -1,14 +1,17 @@
 """What questions may cost, the threads that answer them a few at a time, and how many streams may be open."""
 
 import asyncio
-import threading
+import os
+import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import duckdb
 
@@ -16,12 +19,17 @@ from braid.define.durations import format_duration
 from braid.define.windows import DAY
 from braid.states.database import Stoppable
 from serving_layer.http.metrics import ServerMetrics
+from serving_layer.http.places import Crowded, Places
 from serving_layer.http.problems import Refused
 from serving_layer.memory.view_in_memory import ViewInMemory
 
-Result = TypeVar("Result")
 # How soon work that nobody waits for is told to stop again: a query may just have begun.
 STOP_AGAIN = 0.05
+# A refusal comes after so many seconds. Who asks again at once would otherwise keep the server busy with refusing; and
+# those who were refused together do not come back together.
+REFUSED_AFTER = (0.5, 1.5)
+# A question of more states than this takes long and much memory: such ones are answered apart, few at a time.
+LARGE = 200_000
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,8 @@ class Limits:
 
     states: int = 10_000_000
     seconds: float = 10.0
-    at_once: int = 4
+    # Threads that share one interpreter: more than there are processors would only make each other slower.
+    at_once: int = field(default_factory=lambda: max(2, os.cpu_count() or 1))
     waiting: int = 64
     streams: int = 256
     connections: int = 512
@@ -50,8 +59,8 @@ class Limits:
 class Turn:
     """A client's right to be answered: held while its answer is waited for, and while anybody works on it."""
 
-    def __init__(self, release: Callable[[], None]) -> None:
-        self._release, self._held = release, 1
+    def __init__(self, client: str, release: Callable[[], None]) -> None:
+        self.client, self._release, self._held = client, release, 1
 
     def hold(self) -> None:
         self._held += 1
@@ -66,25 +75,51 @@ class Turn:
 TURN: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
+@dataclass(frozen=True)
+class Large:
+    """The rest of an answer that takes long: whoever has found that out leaves it to others."""
+
+    work: Callable[[], Any]
+
+
+class Lane:
+    """Threads that answer, and the places that they are."""
+
+    def __init__(self, name: str, number: int, waiting: int) -> None:
+        self.places = Places(number, waiting)
+        # A thread is free when its work has ended, whether somebody still waits for it or not.
+        self.threads = ThreadPoolExecutor(number, name)
+
+    def submit(self, client: str, work: Callable[[], Any]) -> Future[Any]:
+        """For who has a place, which is free again when the work has ended."""
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+
+        def ended(_: Future[Any]) -> None:
+            with suppress(RuntimeError):
+                # The loop has ended, and with it all places.
+                loop.call_soon_threadsafe(self.places.give, client, time.monotonic() - began)
+
+        future = self.threads.submit(work)
+        future.add_done_callback(ended)
+        return future
+
+
 class Answering:
     """Answers questions in threads, a few at a time, each within its limits."""
 
     def __init__(self, limits: Limits, metrics: ServerMetrics) -> None:
         self.limits, self._metrics = limits, metrics
-        self._room = threading.Semaphore(limits.at_once + limits.waiting)
-        # A thread is free when its work has ended, whether somebody still waits for it or not.
-        self._threads = ThreadPoolExecutor(limits.at_once, "answer")
+        self._quick = Lane("answer", limits.at_once, limits.waiting)
+        self._large = Lane("large", max(1, limits.at_once // 4), limits.waiting)
 
-    async def run(self, route: str, work: Callable[[], Result]) -> Result:
+    async def run(self, route: str, work: Callable[[], Any]) -> Any:
         with self._metrics.timing(route):
-            if not self._room.acquire(blocking=False):
-                raise Refused(503, f"{self.limits.waiting} questions wait already: ask again in a moment.")
-            stoppable = Stoppable()
-            future = self._threads.submit(stoppable.run, work)
-            future.add_done_callback(lambda _: self._room.release())
-            _held_until(future, TURN.get())
             try:
-                return await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
+                async with asyncio.timeout(self.limits.seconds):
+                    found = await self._answered(self._quick, work)
+                    return (
+                        await self._answered(self._large, found.work) if isinstance(found, Large) else found
+                    )
             except TimeoutError:
                 raise Refused(
                     503,
@@ -95,11 +130,31 @@ class Answering:
                     413,
                     "the answer needs more memory than there is: ask for a shorter range or for some keys.",
                 ) from None
-            finally:
-                _stop(stoppable, future)
+            except Crowded:
+                await asyncio.sleep(random.uniform(*REFUSED_AFTER))
+                raise
+
+    async def _answered(self, lane: Lane, work: Callable[[], Any]) -> Any:
+        turn = TURN.get()
+        client = turn.client if turn else ""
+        await lane.places.take(client)
+        stoppable = Stoppable()
+        future = lane.submit(client, partial(stoppable.run, work))
+        _held_until(future, turn)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            _stop(stoppable, future)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for lane in (self._quick, self._large):
+            lane.threads.shutdown(wait=False, cancel_futures=True)
+
+    def by_size(self, now: ViewInMemory, cost: int, of_some_keys: bool, work: Callable[[], Any]) -> Any:
+        """The answer, or where it takes long, the work that is left to do."""
+        self.require_affordable(now, cost)
+        # Of other keys than those that are asked for, states are passed over.
+        return Large(work) if cost > (LARGE * 10 if of_some_keys else LARGE) else work()
 
     def require_affordable(self, now: ViewInMemory, cost: int) -> None:
         if cost > self.limits.states:

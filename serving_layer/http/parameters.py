@@ -16,7 +16,8 @@ Given = dict[str, Any]
 OF_EVERY_QUESTION = ("start", "end", "where", "group", "grain", "order", "limit", "offset")
 
 
-def question(
+# Not in a thread, where it would wait for one to be free.
+async def question(
     start: Annotated[
         str | None, Query(description="Windows that begin at this time or later.", examples=["2026-03-01"])
     ] = None,

@@ -15,6 +15,7 @@ from serving_layer.http.metrics import ServerMetrics
 from serving_layer.http.problems import Refused, documented, problem
 from serving_layer.memory.all_views import AllViews
 
+Plain = dict[str, Any]
 AlertState = Literal["firing", "resolved", "withdrawn"]
 
 
@@ -38,24 +39,29 @@ def add_running(
             views.now(name)
         return name
 
-    @app.get("/days/{view}", tags=["layers"], responses=documented(404, 503))
-    async def days(view: str) -> dict[str, Any]:
+    async def plain(route: str, work: Callable[[], Plain]) -> Response:
+        """What is asked, made into text where it was found: the event loop has no time for that."""
+        answer: Response = await answering.run(route, lambda: JSONResponse(work()))
+        return answer
+
+    @app.get("/days/{view}", tags=["layers"], response_model=Plain, responses=documented(404, 503))
+    async def days(view: str) -> Response:
         """Day by day: state, events, rows, cut, gate, and how right the served number was before the publish."""
         name = known_view(view)
-        return {"view": name, "days": await answering.run("/days/{view}", partial(others.days, name))}
+        return await plain("/days/{view}", lambda: {"view": name, "days": others.days(name)})
 
-    @app.get("/ledger/{source}", tags=["layers"], responses=documented(400, 404, 503))
-    async def ledger(source: str) -> dict[str, Any]:
+    @app.get("/ledger/{source}", tags=["layers"], response_model=Plain, responses=documented(400, 404, 503))
+    async def ledger(source: str) -> Response:
         """What was consumed, and what became of it."""
         if source not in views.definitions.sources or others.ledger is None:
             known = ", ".join(views.definitions.sources)
             raise Refused(404, f"there is no source {source!r}: the sources are {known}.", "source")
-        return await answering.run("/ledger/{source}", partial(others.ledger, source))
+        return await plain("/ledger/{source}", partial(others.ledger, source))
 
-    @app.get("/accuracy/{view}", tags=["layers"], responses=documented(404, 503))
-    async def accuracy(view: str) -> dict[str, Any]:
+    @app.get("/accuracy/{view}", tags=["layers"], response_model=Plain, responses=documented(404, 503))
+    async def accuracy(view: str) -> Response:
         """How right what was served turned out to be, by day, and how complete how soon."""
-        return await answering.run("/accuracy/{view}", partial(others.accuracy, known_view(view)))
+        return await plain("/accuracy/{view}", partial(others.accuracy, known_view(view)))
 
     @app.api_route("/data-docs/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def data_docs(path: str) -> Response:
@@ -67,21 +73,25 @@ def add_running(
             )
         return Response(text, media_type="application/json" if path.endswith(".json") else "text/html")
 
-    @app.get("/alerts", tags=["layers"], responses=documented(400, 404, 503))
+    @app.get("/alerts", tags=["layers"], response_model=Plain, responses=documented(400, 404, 503))
     async def alerts(
         view: Annotated[str | None, Query(description="Of this view alone.")] = None,
         state: Annotated[AlertState | None, Query(description="Only those in this state.")] = None,
         limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many.")] = 100,
-    ) -> dict[str, Any]:
+    ) -> Response:
         """What alerts have said of which keys and windows, the newest first, with the numbers behind it."""
         name = None if view is None else known_view(view)
-        found = await answering.run("/alerts", partial(listed, views.settings, None, name))
-        return {"alerts": [entry for entry in found if state is None or entry["state"] == state][:limit]}
 
-    @app.get("/status", tags=["running"], responses=documented(503))
-    async def status() -> dict[str, Any]:
+        def work() -> Plain:
+            found = listed(views.settings, None, name)
+            return {"alerts": [entry for entry in found if state is None or entry["state"] == state][:limit]}
+
+        return await plain("/alerts", work)
+
+    @app.get("/status", tags=["running"], response_model=Plain, responses=documented(503))
+    async def status() -> Response:
         """What runs and how it does."""
-        return await answering.run("/status", others.status)
+        return await plain("/status", others.status)
 
     @app.get("/health", tags=["running"], responses=documented(503))
     async def health() -> Response:

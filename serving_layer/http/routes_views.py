@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -14,8 +13,8 @@ from fastapi.responses import JSONResponse
 
 from braid.define.view import View
 from braid.define.windows import DAY, Fixed, Session
-from serving_layer.answer.answers import Answer, ask, ask_top, document, provenance, shown
-from serving_layer.answer.json_values import plain_rows
+from serving_layer.answer.answers import Answer, ask, ask_top, json_document, provenance, shown
+from serving_layer.answer.json_values import parts_of, plain_rows
 from serving_layer.answer.request import Request, parse_ranking, range_of, scope_of
 from serving_layer.http.limits import Answering
 from serving_layer.http.parameters import MOST_ROWS, Question, asked
@@ -24,6 +23,8 @@ from serving_layer.memory.all_views import AllViews, NotDeployed
 from serving_layer.memory.tail_pieces import level_of
 from serving_layer.memory.view_in_memory import ViewInMemory
 
+# An answer is made in the thread that found it: the event loop, where probes are answered, has no time for that.
+Plain = dict[str, Any]
 JSON, CSV, ARROW = "application/json", "text/csv", "application/vnd.apache.arrow.stream"
 
 
@@ -40,10 +41,10 @@ def range_cost(now: ViewInMemory, request: Request) -> int:
 
 
 def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
-    @app.get("/views", tags=["views"])
-    async def list_views() -> dict[str, Any]:
+    @app.get("/views", tags=["views"], response_model=Plain)
+    async def list_views() -> Response:
         """The views, with their keys, measures and windows."""
-        return await answering.run("/views", partial(catalog, views))
+        return await answering.run("/views", lambda: JSONResponse(catalog(views)))
 
     @app.get("/views/{view}", tags=["views"], responses=documented(400, 404, 406, 413, 503))
     async def numbers(
@@ -56,11 +57,14 @@ def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
     ) -> Response:
         """A view's numbers: base and tail merged, exact up to what the stream has read."""
 
-        def work() -> Response:
+        def work() -> Any:
             now = views.now(view)
             request = asked(now.view, given, http, ["parts"])
-            answering.require_affordable(now, windows_cost(now, request))
-            return rendered(ask(now, request), http.headers.get("accept", ""), parts)
+            accept = http.headers.get("accept", "")
+            cost = windows_cost(now, request)
+            return answering.by_size(
+                now, cost, bool(request.where), lambda: rendered(ask(now, request), accept, parts)
+            )
 
         return await answering.run("/views/{view}", work)
 
@@ -77,26 +81,36 @@ def add_views(app: FastAPI, views: AllViews, answering: Answering) -> None:
     ) -> Response:
         """The rows with the largest numbers, with their rank."""
 
-        def work() -> Response:
+        def work() -> Any:
             now = views.now(view)
             request = asked(now.view, given, http, ["by", "n", "per"])
             ranking = parse_ranking(now.view, by, n, per)
             cost = range_cost if per == "range" else windows_cost
-            answering.require_affordable(now, cost(now, request))
-            found = ask_top(now, request, ranking)
-            return rendered(found, http.headers.get("accept", ""), parts=per == "range")
+            accept = http.headers.get("accept", "")
+
+            def answer() -> Response:
+                return rendered(ask_top(now, request, ranking), accept, parts=per == "range")
+
+            return answering.by_size(now, cost(now, request), bool(request.where), answer)
 
         return await answering.run("/views/{view}/top", work)
 
-    @app.get("/views/{view}/provenance", tags=["views"], responses=documented(400, 404, 413, 503))
-    async def where_from(view: str, given: Question, http: HttpRequest) -> dict[str, Any]:
+    @app.get(
+        "/views/{view}/provenance",
+        tags=["views"],
+        response_model=Plain,
+        responses=documented(400, 404, 413, 503),
+    )
+    async def where_from(view: str, given: Question, http: HttpRequest) -> Response:
         """Where the numbers come from: base share and cuts, tail share and newest epoch, how final, which version."""
 
-        def work() -> dict[str, Any]:
+        def work() -> Any:
             now = views.now(view)
             request = asked(now.view, given, http)
-            answering.require_affordable(now, windows_cost(now, request))
-            return provenance(now, request)
+            cost = windows_cost(now, request)
+            return answering.by_size(
+                now, cost, bool(request.where), lambda: JSONResponse(provenance(now, request))
+            )
 
         return await answering.run("/views/{view}/provenance", work)
 
@@ -182,7 +196,7 @@ def _wish(part: str) -> tuple[str, float]:
 
 
 def _json(given: Answer, parts: bool) -> Response:
-    return JSONResponse(document(given, parts))
+    return Response(json_document(given, parts), media_type=JSON)
 
 
 def _csv(given: Answer, parts: bool) -> Response:
@@ -190,7 +204,8 @@ def _csv(given: Answer, parts: bool) -> Response:
     text = io.StringIO()
     writer = csv.DictWriter(text, rows.column_names)
     writer.writeheader()
-    writer.writerows(plain_rows(rows, given.version.view.source.zone))
+    for part in parts_of(rows):
+        writer.writerows(plain_rows(part, given.version.view.source.zone))
     return Response(text.getvalue(), media_type=f"{CSV}; charset=utf-8", headers=_total(given))
 
 

@@ -4,8 +4,10 @@ Open streams are ended then, questions that are being answered are not.
 """
 
 import asyncio
+import gc
 import resource
 import socket
+import sys
 import threading
 from collections import Counter, OrderedDict
 from dataclasses import replace
@@ -30,6 +32,9 @@ SPARE, MOST_SPARE = 64, 4096
 PATIENCE = 3
 # Files that the server itself may have open: tables, libraries, its log.
 OWN_FILES = 256
+# How long a thread may compute while another waits for the interpreter. A probe waits some times for each thread that
+# answers questions: with Python's own 5 ms that adds up to a tenth of a second.
+SWITCH_EVERY = 0.0005
 
 
 class OpenConnections:
@@ -104,6 +109,10 @@ def _turned_away(app: ASGIApp, status: int, reason: str) -> ASGIApp:
 
 def serve(app: FastAPI, host: str, port: int, stop: threading.Event, limits: Limits | None = None) -> None:
     """Blocks until `stop` is set. In a thread of its own, uvicorn leaves signals to the command line."""
+    sys.setswitchinterval(SWITCH_EVERY)
+    # What is there now stays: looking through all of it for garbage would stop every thread for a tenth of a second.
+    gc.collect()
+    gc.freeze()
     with _listening(host, port) as listener:
         server = uvicorn.Server(server_config(app, limits or Limits()))
 

@@ -8,12 +8,8 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.http.access import OPEN, with_headers
-from serving_layer.http.limits import TURN, Limits, Turn
+from serving_layer.http.limits import REFUSED_AFTER, TURN, Limits, Turn
 from serving_layer.http.problems import problem
-
-# A refusal comes after so many seconds. Who asks again at once would otherwise keep the server busy with refusing; and
-# those who were refused together do not come back together.
-REFUSED_AFTER = (0.5, 1.5)
 
 
 @dataclass
@@ -51,7 +47,7 @@ class Turns:
         try:
             if await self._has_turn(line):
                 line.turns += 1
-                await self._answered(Turn(partial(self._over, client, line)), scope, receive, send)
+                await self._answered(Turn(client, partial(self._over, client, line)), scope, receive, send)
             else:
                 late = problem(503, f"its turn did not come within {self._seconds:g} s: ask less at a time.")
                 await late(scope, receive, with_headers(send))

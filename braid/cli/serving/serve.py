@@ -42,6 +42,8 @@ def serve(
 
     Example: `braid serve --port 8471`
     """
+    import pyarrow as pa
+
     from braid.states.database import limit_database
     from serving_layer.http.app import Limits, create_app
     from serving_layer.http.server import serve as run
@@ -55,7 +57,9 @@ def serve(
         streams=settings.serve_streams, connections=settings.serve_connections,
     )  # fmt: skip
     # A processor is left to those who follow the views and answer probes.
-    limit_database(bytes_of(settings.serve_query_memory), max(1, (os.cpu_count() or 1) - 1))
+    threads = max(1, (os.cpu_count() or 1) - 1)
+    limit_database(bytes_of(settings.serve_query_memory), threads)
+    pa.set_cpu_count(threads)
     token = settings.serve_token.get_secret_value()
     app = create_app(views, other_layers(settings, views.definitions), limits, host=address, token=token)
     with stop_on_signals() as stop:
