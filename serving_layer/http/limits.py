@@ -19,7 +19,7 @@ from braid.define.durations import format_duration
 from braid.define.windows import DAY
 from braid.states.database import Stoppable
 from serving_layer.http.metrics import ServerMetrics
-from serving_layer.http.places import Crowded, Places
+from serving_layer.http.places import Crowded, Places, Work
 from serving_layer.http.problems import Refused
 from serving_layer.memory.view_in_memory import ViewInMemory
 
@@ -85,21 +85,29 @@ class Large:
 class Lane:
     """Threads that answer, and the places that they are."""
 
-    def __init__(self, name: str, number: int, waiting: int) -> None:
-        self.places = Places(number, waiting)
+    def __init__(self, name: str, number: int, waiting: int, had: Work) -> None:
+        self.places = Places(number, waiting, had)
         # A thread is free when its work has ended, whether somebody still waits for it or not.
         self.threads = ThreadPoolExecutor(number, name)
 
     def submit(self, client: str, work: Callable[[], Any]) -> Future[Any]:
         """For who has a place, which is free again when the work has ended."""
-        loop, began = asyncio.get_running_loop(), time.monotonic()
+        loop, seconds = asyncio.get_running_loop(), [0.0]
+
+        def timed() -> Any:
+            began = time.thread_time()
+            try:
+                return work()
+            finally:
+                # Of the processor: who is kept waiting by others has not had it.
+                seconds[0] = time.thread_time() - began
 
         def ended(_: Future[Any]) -> None:
             with suppress(RuntimeError):
                 # The loop has ended, and with it all places.
-                loop.call_soon_threadsafe(self.places.give, client, time.monotonic() - began)
+                loop.call_soon_threadsafe(self.places.give, client, seconds[0])
 
-        future = self.threads.submit(work)
+        future = self.threads.submit(timed)
         future.add_done_callback(ended)
         return future
 
@@ -109,8 +117,9 @@ class Answering:
 
     def __init__(self, limits: Limits, metrics: ServerMetrics) -> None:
         self.limits, self._metrics = limits, metrics
-        self._quick = Lane("answer", limits.at_once, limits.waiting)
-        self._large = Lane("large", max(1, limits.at_once // 4), limits.waiting)
+        had = Work()
+        self._quick = Lane("answer", limits.at_once, limits.waiting, had)
+        self._large = Lane("large", max(1, limits.at_once // 4), limits.waiting, had)
 
     async def run(self, route: str, work: Callable[[], Any]) -> Any:
         with self._metrics.timing(route):

@@ -9,15 +9,37 @@ from serving_layer.http.problems import Refused
 
 # What a client has had counts half after so many seconds.
 HALF_LIFE = 5.0
-# The last free place is kept for clients that have had less than so many seconds of work: somebody who asks now and
-# then finds it free, however many ask without a pause.
-LITTLE = 0.25
-# Clients that are remembered, before those that have had next to nothing are forgotten.
-REMEMBERED = 1024
+# So many seconds of work are little, whatever others have had, and a hundredth of that is forgotten.
+LITTLE = 0.05
+FORGET_EVERY = 1.0
 
 
 class Crowded(Refused):
     """So many wait that one of them has to go."""
+
+
+class Work:
+    """How many seconds of a processor each client has had, the less the longer ago. Only in the event loop."""
+
+    def __init__(self) -> None:
+        self._had: dict[str, tuple[float, float]] = {}
+        self._forgot = time.monotonic()
+
+    def add(self, client: str, seconds: float) -> None:
+        now = time.monotonic()
+        self._had[client] = self.of(client) + seconds, now
+        if now - self._forgot > FORGET_EVERY:
+            self._forgot = now
+            self._had = {name: had for name, had in self._had.items() if self.of(name) > LITTLE / 100}
+
+    def of(self, client: str) -> float:
+        seconds, at = self._had.get(client, (0.0, 0.0))
+        return seconds * 0.5 ** ((time.monotonic() - at) / HALF_LIFE) if seconds else 0.0
+
+    def little(self) -> float:
+        """Less than half of what they have had on average."""
+        had = [self.of(client) for client in self._had]
+        return max(LITTLE, sum(had) / (2 * len(had))) if had else LITTLE
 
 
 @dataclass(eq=False)
@@ -27,19 +49,18 @@ class _Waiting:
 
 
 class Places:
-    """Only in the event loop: nothing comes between a look and what follows from it."""
+    """The last free one is kept for clients that have had little: somebody who asks now and then finds it free.
 
-    def __init__(self, number: int, waiting: int) -> None:
-        self._number, self._most_waiting = number, waiting
+    Only in the event loop: nothing comes between a look and what follows from it.
+    """
+
+    def __init__(self, number: int, waiting: int, work: Work) -> None:
+        self._number, self._most_waiting, self._work = number, waiting, work
         self._running: Counter[str] = Counter()
         self._waiting: list[_Waiting] = []
-        self._had: dict[str, tuple[float, float]] = {}
 
     async def take(self, client: str) -> None:
         """Returns when the client has a place, which it gives back; refused if others are to wait instead."""
-        if not self._waiting and self._may_begin(client):
-            self._running[client] += 1
-            return
         one = _Waiting(client, asyncio.get_running_loop().create_future())
         self._waiting.append(one)
         self._begin_others()
@@ -59,35 +80,26 @@ class Places:
         self._running[client] -= 1
         if not self._running[client]:
             del self._running[client]
-        self._had[client] = self._has_had(client) + seconds, time.monotonic()
-        if len(self._had) > REMEMBERED:
-            self._had = {name: had for name, had in self._had.items() if self._has_had(name) > LITTLE / 100}
+        self._work.add(client, seconds)
         self._begin_others()
 
     def _begin_others(self) -> None:
-        while True:
-            able = [one for one in self._waiting if self._may_begin(one.client)]
-            if not able:
+        while self._waiting and self._number > self._running.total():
+            one = min(self._waiting, key=self._asks)
+            if not self._may_begin(one.client):
                 return
-            one = min(able, key=lambda one: (self._running[one.client], self._has_had(one.client)))
             self._waiting.remove(one)
             self._running[one.client] += 1
             one.begins.set_result(None)
 
     def _may_begin(self, client: str) -> bool:
         free = self._number - self._running.total()
-        return free > 1 or (free == 1 and (self._number == 1 or self._has_had(client) < LITTLE))
+        return free > 1 or (free == 1 and (self._number == 1 or self._work.of(client) < self._work.little()))
 
     def _refuse(self, one: _Waiting) -> None:
         self._waiting.remove(one)
         said = f"{self._most_waiting} questions wait already: ask again in a moment."
         one.begins.set_exception(Crowded(503, said))
 
-    def _asks(self, one: _Waiting) -> tuple[int, float]:
-        waiting = sum(other.client == one.client for other in self._waiting)
-        return self._running[one.client] + waiting, self._has_had(one.client)
-
-    def _has_had(self, client: str) -> float:
-        """Seconds of work, the less the longer ago."""
-        seconds, at = self._had.get(client, (0.0, 0.0))
-        return seconds * 0.5 ** ((time.monotonic() - at) / HALF_LIFE) if seconds else 0.0
+    def _asks(self, one: _Waiting) -> float:
+        return self._work.of(one.client)
