@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from batch_layer import days as records
 from batch_layer.accuracy import accuracies
 from batch_layer.days import DayRecord, Gate
+from batch_layer.derived import correct
 from batch_layer.gates import data_docs
 from batch_layer.gates import inputs as input_gate
 from batch_layer.gates.judge import audit_outputs, load_in_background
@@ -54,8 +55,10 @@ def run(
 ) -> list[DayResult]:
     """Computes the days that are due. A day that its gate holds is not published, and does not stop the others.
 
-    Spark is asked for only if there is something to compute.
+    Spark is asked for only if there is something to compute. What the streams of derived sources missed is handed to
+    ingest first: it makes their days stale when it arrives.
     """
+    correct(spark, settings, [view.source for view in views])
     for view in views:
         deployment.deploy_first(settings, view, clock())
     plans = plan(settings, views, asked.days, asked.cut)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from braid.define.alerts import Alert, message, webhook
+from braid.define.derived.join import Join
 from braid.define.expectations import (
     AddsUp,
     Arrived,
@@ -56,6 +57,7 @@ __all__ = [
     "Drift",
     "Filled",
     "Holds",
+    "Join",
     "KeysPresent",
     "Lookup",
     "NotNegative",

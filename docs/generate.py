@@ -202,7 +202,7 @@ PARTS = {
 
 def _part(found: Any) -> str:
     module = found.__module__.split(".")
-    if module[-1] in ("source", "view", "lookup"):
+    if module[-1] in ("source", "view", "lookup", "join"):
         return "Source"
     return next(part for part in module[::-1] if part in PARTS)
 

@@ -118,7 +118,7 @@ def starting_positions(log: Log, taken: Takeover | None) -> Positions | None:
 
 def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> Recovery:
     last = newest_commit(log.table) if logs.exists(spark, log) else None
-    if log.source.files and (moved := _plan_move(spark, log, last)) is not None:
+    if not log.source.kafka_topic and (moved := _plan_move(spark, log, last)) is not None:
         return moved
     # Kafka's positions are in the commit; for files and the inbox the log itself says what it holds, and where no
     # commit says anything any more it does so for all.
@@ -144,7 +144,7 @@ def plan_source(spark: SparkSession, log: Log, now: datetime | None = None) -> R
 
 def _plan_move(spark: SparkSession, log: Log, last: Commit | None) -> Recovery | None:
     """Of a source whose folder is another one than before; one that has lost its checkpoint too is recovered next."""
-    present, _ = folder_of(log.source)
+    present, _ = folder_of(log)
     folder = folders.known(log, present)
     if last is None or folder.now == present:
         return None

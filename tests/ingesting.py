@@ -5,7 +5,7 @@ from typing import Any
 
 from braid.log.table import Log
 from speed_layer import recovery
-from speed_layer.ingest.job import ingest
+from speed_layer.ingest.run import ingest
 
 
 def event(identity: str | None, **fields: Any) -> bytes:

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.check.lookups import lookup_problems
+from braid.define.derived.join import JoinedSource
 from braid.define.expectations import Holds
 from braid.define.expressions import identifiers
 from braid.define.loading import Definitions
@@ -60,6 +61,14 @@ def check_source(spark: SparkSession, source: Source) -> list[Problem]:
         for expected in source.expect
         if isinstance(expected, Holds) and (wrong := _trial(events, expected.sql, condition=True))
     ]
+    if isinstance(source, JoinedSource):
+        left, right = (probe_events(spark, one) for one in source.inputs)
+        pairs = left.alias("left").crossJoin(right.alias("right"))
+        problems += [
+            Problem(owner, f"column {name!r}", sql, *wrong)
+            for name, sql in source.select.items()
+            if (wrong := _trial(pairs, sql))
+        ]
     if source.time_format is not None and source.time_format not in EPOCH_FORMATS:
         pattern = source.time_format.replace("\\", "\\\\").replace("'", "\\'")
         sql = f"to_timestamp(date_format(timestamp'2000-01-02 03:04:05', '{pattern}'), '{pattern}')"

@@ -8,10 +8,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from braid.cli.output import Json, console, failed, print_json, print_table
+from braid.define.derived.join import JoinedSource
 from braid.define.durations import format_duration
 from braid.define.fingerprint import fingerprint, state_fingerprint
 from braid.define.loading import Definitions, load_definitions
 from braid.define.lookup import Lookup
+from braid.define.source import Source
 from braid.define.view import View
 from braid.define.windows import Fixed, Session, Window
 from braid.deploy.store import load
@@ -100,19 +102,27 @@ def views(json: Json = False) -> None:
 
 
 def show(
-    view: Annotated[str, typer.Argument(help="The view's name.")],
+    view: Annotated[str, typer.Argument(help="The name of a view, or of a source.")],
     plan: Annotated[
         bool, typer.Option("--plan", help="Also Spark's plan, and the types that only Spark knows.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Explain one view: columns, window and panes, state and its size, and fingerprint.
+    """Explain one view: columns, window and panes, state and its size, and fingerprint; or one source.
 
     The type of a derived or looked-up column is known once the view is deployed; before that, Spark says it (`--plan`).
 
     Example: `braid show page_traffic --json`
     """
-    found = _definitions().view(view)
+    definitions = _definitions()
+    if view in definitions.sources and view not in definitions.views:
+        source = describe_source(definitions.sources[view])
+        if json:
+            print_json(source)
+        else:
+            print_table(view, ("what", "value"), [(name, _plain(value)) for name, value in source.items()])
+        return
+    found = definitions.view(view)
     types, text = _compiled(found) if plan else (known_types(current_settings(), found), None)
     shown = describe(found, types) | ({} if text is None else {"plan": text})
     if json:
@@ -180,6 +190,20 @@ def describe(view: View, types: "Mapping[str, str | None]") -> dict[str, Any]:
         "fingerprint": fingerprint(view),
         "state_fingerprint": state_fingerprint(view),
     }
+
+
+def describe_source(source: Source) -> dict[str, Any]:
+    """What a source is, and where it comes from."""
+    names = ["name", "columns", "event_time", "event_id", "timezone", "rules"]
+    if not isinstance(source, JoinedSource):
+        return {name: _as_data(getattr(source, name)) for name in (*names, "kafka_topic", "files")}
+    names += ["on", "within", "select", "lateness", "identity"]
+    inputs = {"left": source.left.name, "right": source.right.name}
+    return inputs | {name: _as_data(getattr(source, name)) for name in names}
+
+
+def _as_data(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
 
 
 def _window(window: Window) -> dict[str, Any]:

@@ -19,13 +19,13 @@ _LENGTH = 12
 def fingerprint(view: "View") -> str:
     """What the answers depend on: not the names of view and file, nor comments, order, or what is not used."""
     measures = {name: measure.spec() for name, measure in view.measures.items()}
-    return _digest(_events(view) | {"window": view.window.spec(), "measures": measures})
+    return digest(_events(view) | {"window": view.window.spec(), "measures": measures})
 
 
 def state_fingerprint(view: "View") -> str:
     """What the stored tables depend on: views that differ only in presentation share it."""
     states = sorted({_canonical(measure.state_spec()) for measure in view.measures.values()})
-    return _digest(_events(view) | {"window": view.window.state_spec(), "measures": states})
+    return digest(_events(view) | {"window": view.window.state_spec(), "measures": states})
 
 
 def used_columns(view: "View") -> tuple[str, ...]:
@@ -98,5 +98,6 @@ def _canonical(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
-def _digest(value: Mapping[str, Any]) -> str:
+def digest(value: Mapping[str, Any]) -> str:
+    """A short name for a value, the same for equal ones."""
     return hashlib.sha256(_canonical(value).encode()).hexdigest()[:_LENGTH]

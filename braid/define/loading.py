@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from braid.define.alerts import Alert
+from braid.define.derived.base import with_inputs
 from braid.define.names import FrozenMap, suggest
 from braid.define.source import Source
 from braid.define.view import View
@@ -82,10 +83,10 @@ def collect(values: Iterable[Any], origin: str) -> Definitions:
     for view in [value for value in found if isinstance(value, View)] + [a.view for a in alerts.values()]:
         for needed in _with_looked_up(view):
             _add(views, needed, "views", origin)
-    for source in [value for value in found if isinstance(value, Source)] + [
-        v.source for v in views.values()
-    ]:
-        _add(sources, source, "sources", origin)
+    named = [value for value in found if isinstance(value, Source)] + [v.source for v in views.values()]
+    for one in named:
+        for source in with_inputs([one]):
+            _add(sources, source, "sources", origin)
     if not sources:
         raise DefinitionError(
             f"{origin} defines no source and no view: write one as `requests = Source(...)` at the top level of "

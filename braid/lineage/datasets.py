@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from braid.define.derived.base import Derived
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy.versions import Version
 from braid.lineage.events import LineageDataset
+from braid.log.derived import DerivedPlaces
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.view_tables import ViewTables, base_columns, tail_columns
@@ -16,6 +18,8 @@ def origin_of(source: Source, settings: Settings) -> LineageDataset:
     if source.kafka_topic is not None:
         broker = settings.bootstrap.partition(",")[0]
         return LineageDataset(f"kafka://{broker}", source.kafka_topic, source.columns)
+    if isinstance(source, Derived):
+        return _placed(DerivedPlaces(Log(source, settings)).events, dict(source.columns))
     folder = str(source.files).rpartition("/")[0] or "."
     return _placed(folder if "://" in folder else str(Path(folder).resolve()), dict(source.columns))
 

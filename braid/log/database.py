@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from braid.cut import last_closed
-from braid.log.table import Log, empty
+from braid.log.table import MADE_BY_BATCH, Log, empty
 from braid.runtime import documents
 from braid.tables import in_database
 from braid.tables.commits import newest_commit
@@ -58,14 +58,23 @@ def describe(log: Log) -> dict[str, Any]:
 
 
 def sent(log: Log) -> list[Place]:
-    """Where each record that was ever put into the inbox came from."""
+    """Where each record that was ever sent again came from."""
+    return [place for place in _origins(log) if place[0] != MADE_BY_BATCH]
+
+
+def made_by_batch(log: Log) -> int:
+    """How many events of a derived source batch has handed in."""
+    return sum(place[0] == MADE_BY_BATCH for place in _origins(log))
+
+
+def _origins(log: Log) -> Iterator[Place]:
     texts = (
         documents.read(f"{log.inbox}/{batch}/{file}") or ""
         for batch in _visible(log.inbox)
         for file in _visible(f"{log.inbox}/{batch}")
     )
     records = (json.loads(line) for text in texts for line in text.split("\n") if line)
-    return [(record["origin_partition"], record["origin_offset"]) for record in records]
+    yield from ((record["origin_partition"], record["origin_offset"]) for record in records)
 
 
 def describe_rejected(log: Log, examples: int = 3) -> list[dict[str, Any]]:

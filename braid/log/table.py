@@ -8,6 +8,8 @@ from braid.runtime.settings import Settings
 
 # Records that were rejected once and came back by the inbox: their places are those of an earlier row.
 INBOX_PARTITION = -1
+# In an inbox, the origin of what was no record before: batch has made it, for a derived source.
+MADE_BY_BATCH = -2
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ commits of Delta tables. What is on this machine is read by Python alone, and ev
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -29,15 +30,14 @@ def read(uri: str) -> str | None:
 
 def write(uri: str, text: str) -> None:
     """Replaces the document in one step, and makes its folder: a reader sees the old text or the new one."""
-    with _explained(uri, "written"):
-        path = _local(uri)
-        if path is not None:
-            _replace(path, text.encode())
-            return
-        system, place = _remote(uri)
-        # An object store shows an object when its upload has ended, and until then the one before it.
-        with system.open_output_stream(place, compression=None) as stream:
-            stream.write(text.encode())
+    with _explained(uri, "written"), _opened(uri) as stream:
+        stream.write(text.encode())
+
+
+def write_lines(uri: str, lines: Iterable[str]) -> int:
+    """The same for as many lines as there are, one after the other; how many."""
+    with _explained(uri, "written"), _opened(uri) as stream:
+        return sum(stream.write(line.encode() + b"\n") > 0 for line in lines)
 
 
 def create(uri: str, text: str) -> bool:
@@ -159,12 +159,30 @@ def _bytes(uri: str) -> bytes:
         return bytes(stream.readall())
 
 
-def _replace(path: Path, content: bytes) -> None:
+@contextmanager
+def _opened(uri: str) -> Iterator[Any]:
+    """What is written there is seen when all of it has been, and not before."""
+    path = _local(uri)
+    if path is not None:
+        with _draft(path) as stream:
+            yield stream
+        return
+    # An object store shows an object when its upload has ended, even if that broke off: it begins when all is there.
+    whole = BytesIO()
+    yield whole
+    system, place = _remote(uri)
+    with system.open_output_stream(place, compression=None) as stream:
+        stream.write(whole.getvalue())
+
+
+@contextmanager
+def _draft(path: Path) -> Iterator[Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own for each writer, hidden: a draft that a killed one leaves is in nobody's way.
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        draft.write_bytes(content)
+        with draft.open("wb") as stream:
+            yield stream
         os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -38,10 +38,10 @@ Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """One query: ingest of a source, the stream of a view, or what takes its numbers elsewhere."""
+    """One query: ingest of a source, what derives its events, the stream of a view, or what takes numbers elsewhere."""
 
     name: str
-    kind: Literal["ingest", "stream", "sink", "alert"]
+    kind: Literal["ingest", "derive", "stream", "sink", "alert"]
     state: Literal["starting", "running", "retrying", "stopped", "paused"]
     error: str | None = None
     retry_in: float | None = None

@@ -9,7 +9,7 @@ from braid.examples.stage.checks import Played
 from braid.examples.stage.stage import Stage
 
 # In the order in which they are best read.
-NAMES = ("words", "hashtags", "employees", "actions", "billing", "weblog", "pageviews", "sensors")
+NAMES = ("words", "hashtags", "employees", "actions", "billing", "clicks", "weblog", "pageviews", "sensors")
 
 Play = Callable[[Stage], Played]
 

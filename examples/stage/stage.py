@@ -14,9 +14,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from batch_layer.compare_derived import DerivedReport
+from batch_layer.compare_derived import compare as compare_derived
+from batch_layer.derived import correct
 from batch_layer.plan import ALL, plan
 from batch_layer.run import run
 from batch_layer.tasks import Asked
+from braid.define.derived.base import with_inputs
+from braid.define.derived.join import JoinedSource
 from braid.define.source import Source
 from braid.define.view import View
 from braid.deploy import store as deployment
@@ -33,6 +38,7 @@ from serving_layer.answer.answers import ask, ask_top, provenance
 from serving_layer.answer.reader import FromTables
 from serving_layer.answer.request import parse_ranking, parse_request
 from speed_layer.jobs.engine import stream
+from speed_layer.ledger.balance import take_stock
 from speed_layer.stream.replay import replay
 
 PARTITIONS = 3
@@ -73,9 +79,46 @@ class Stage:
 
     def send(self, records: Iterable[Record]) -> None:
         """To the topic of the example's source, in this order."""
-        source = next(iter(self.views.values())).source
+        self._send(next(iter(self.views.values())).source, records)
+
+    def bring_to(self, events: Mapping[str, Sequence[Event]], what: str) -> None:
+        """To the topics of several sources, by name, and then through all streams."""
+        sources = {source.name: source for source in self.sources}
+        with self.say(f"sending {sum(map(len, events.values())):,} {what}, and streaming them into numbers"):
+            for name, some in events.items():
+                self._send(
+                    sources[name], (Record(str(n).encode(), _json(e), EVENT) for n, e in enumerate(some))
+                )
+            self.stream()
+
+    def derived(self, source: Source) -> DerivedReport:
+        """What the stream of a derived source has drawn, beside what batch draws."""
+        with self.say(f"comparing {source.name} with what batch draws"):
+            return compare_derived(self.spark, self._join(source), self.settings)
+
+    def correct(self, source: Source) -> int:
+        """Batch adds what the stream missed; it is streamed like everything that comes late."""
+        with self.say(f"adding what the stream of {source.name} missed (batch), and streaming it"):
+            added = correct(lambda: self.spark, self.settings, [self._join(source)])
+            self.stream()
+        return added
+
+    def ledger(self, source: Source) -> dict[str, Any]:
+        return take_stock(Log(self._join(source), self.settings)).as_dict()
+
+    def _send(self, source: Source, records: Iterable[Record]) -> None:
         with kafka_outlet(self.settings, str(source.kafka_topic), PARTITIONS) as outlet:
             outlet.send(records, lambda record: None, Stop())
+
+    def _join(self, source: Source) -> JoinedSource:
+        found = next(one for one in self.sources if one.name == source.name)
+        assert isinstance(found, JoinedSource)
+        return found
+
+    @property
+    def sources(self) -> list[Source]:
+        """Those of its views, and what these are derived from."""
+        return with_inputs(view.source for view in self.views.values())
 
     def bring(self, what: str, events: Sequence[Event]) -> None:
         records = [Record(str(n).encode(), _json(event), EVENT) for n, event in enumerate(events)]
@@ -89,8 +132,7 @@ class Stage:
     def stream(self) -> None:
         """Ingests what has come, then streams it."""
         views = list(self.views.values())
-        sources = list(dict.fromkeys(view.source for view in views))
-        stream(self.spark, views, self.settings, sources=sources, only=True, once=True)
+        stream(self.spark, views, self.settings, sources=self.sources, only=True, once=True)
 
     def batch(self, *views: View) -> list[TruthCheck]:
         """Recomputes every day of views, all of them where none is named, and publishes it."""
@@ -174,6 +216,8 @@ class Stage:
         return replace(view, source=self._source(view.source), enrich=tuple(lookups))
 
     def _source(self, source: Source) -> Source:
+        if isinstance(source, JoinedSource):
+            return replace(source, left=self._source(source.left), right=self._source(source.right))
         if source.kafka_topic:
             return replace(source, kafka_topic=source.kafka_topic + self.apart)
         return replace(source, files=self._path(str(source.files)))

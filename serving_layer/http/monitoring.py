@@ -51,7 +51,7 @@ def _ratio(part: Described, whole: Described) -> str:
 RULES = (
     PlatformRule(
         "BraidQueryDown", "a-query-does-not-run",
-        f'{QUERY_RUNNING.name}{{kind=~"ingest|stream"}} == 0 unless {QUERY_PAUSED.name} == 1', "2m", "critical",
+        f'{QUERY_RUNNING.name}{{kind=~"ingest|derive|stream"}} == 0 unless {QUERY_PAUSED.name} == 1', "2m", "critical",
     ),
     PlatformRule(
         "BraidEpochsStandStill", "epochs-stand-still",

@@ -2,15 +2,14 @@
 
 import math
 import re
-import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from braid.define.derived.join import JoinedSource
 from braid.define.source import Source
 from braid.errors import BraidError
 from braid.lineage.datasets import log_of, origin_of
@@ -19,7 +18,6 @@ from braid.log import contents as logs
 from braid.log.table import Log
 from braid.runtime import documents
 from braid.runtime.logging import Logger
-from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
 from speed_layer import recovery
 from speed_layer.ingest import dedup, folders, records
@@ -27,8 +25,7 @@ from speed_layer.ingest.appender import Appender, Counted
 from speed_layer.ingest.origin import folder_of, require_topic
 from speed_layer.ingest.parse import parse, unknown_fields
 from speed_layer.jobs.checkpoint import Checkpoint
-from speed_layer.jobs.job import Job, first_line, utc_now
-from speed_layer.jobs.runner import Runner
+from speed_layer.jobs.job import Job, first_line
 
 logger = Logger("ingest")
 
@@ -80,8 +77,11 @@ class IngestJob(Job):
             require_topic(source, settings)
             logs.create(self.spark, self.log)
         else:
-            folder, _ = folder_of(source)
+            folder, _ = folder_of(self.log)
             logs.create(self.spark, self.log)
+            if isinstance(source, JoinedSource) and folders.known(self.log, folder).now != folder:
+                # Like an inbox, it is in a home that was moved: its files are the same ones.
+                folders.move(self.spark, self.log, folder)
             folders.refuse_moved(self.log, folder)
         documents.make_folder(self.log.inbox)
         checkpoint = Checkpoint(self.log.checkpoint, recovery.advice(source.name))
@@ -187,32 +187,6 @@ class IngestJob(Job):
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators) if operators else None,
             epoch=last.epoch if last else None,
         )  # fmt: skip
-
-
-def ingest(
-    spark: SparkSession,
-    sources: Sequence[Source],
-    settings: Settings,
-    *,
-    once: bool = False,
-    stop: threading.Event | None = None,
-    clock: Callable[[], datetime] = utc_now,
-) -> None:
-    """Runs until all has been read (`once`) or until `stop` is set."""
-    runner = Runner(
-        spark, settings, "ingest", lambda: ingest_jobs(spark, sources, settings, clock), once=once
-    )
-    runner.run(stop or threading.Event())
-
-
-def ingest_jobs(
-    spark: SparkSession,
-    sources: Sequence[Source],
-    settings: Settings,
-    clock: Callable[[], datetime] = utc_now,
-    streams: int = 0,
-) -> list[IngestJob]:
-    return [IngestJob(spark, settings, clock, source=source, streams=streams) for source in sources]
 
 
 def interval(asked: timedelta | None, streams: int, cores: int) -> timedelta:

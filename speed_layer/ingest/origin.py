@@ -5,9 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from braid.define.derived.base import Derived
 from braid.define.source import Source
 from braid.errors import BraidError, NotYet
-from braid.runtime import kafka
+from braid.log.derived import PATTERN, DerivedPlaces
+from braid.log.table import Log
+from braid.runtime import documents, kafka
 from braid.runtime.settings import Settings
 
 TIMEOUT_MS = 10_000
@@ -17,8 +20,13 @@ PATIENCE, POLL_MS, AT_ONCE = 10, 1_000, 5_000
 Span = tuple[int, int]  # from (inclusive), to (exclusive)
 
 
-def folder_of(source: Source) -> tuple[str, str]:
-    """The folder to watch and the pattern of names in it; a folder that is not there is refused."""
+def folder_of(log: Log) -> tuple[str, str]:
+    """The folder to watch and the pattern of names in it; a user's folder that is not there is refused."""
+    source = log.source
+    if isinstance(source, Derived):
+        folder = DerivedPlaces(log).events
+        documents.make_folder(folder)
+        return folder, PATTERN
     head, _, pattern = str(source.files).rpartition("/")
     folder = head or "."
     if "://" not in folder:

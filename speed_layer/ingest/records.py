@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
+from braid.define.derived.base import Derived
 from braid.define.schema import quote
 from braid.define.source import Source
+from braid.log.inbox import INBOX_SCHEMA
 from braid.log.table import INBOX_PARTITION, Log
 from braid.runtime.kafka import spark_options
 from braid.runtime.settings import Settings, bytes_of
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-INBOX_SCHEMA = (
-    "number bigint, origin_partition bigint, origin_offset bigint, value string, requeued timestamp"
-)
 FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content binary"
 # Spark ignores files that are older than the newest by more than this: to Braid an old file is as good as a new one.
 NEVER = "36500d"
@@ -53,7 +52,9 @@ def stream(spark: SparkSession, log: Log, start: Positions | None) -> DataFrame:
     if source.kafka_topic:
         arriving = from_kafka(_kafka_stream(spark, source, log.settings, start))
     else:
-        arriving = _not_before(from_folder(spark.readStream.options(**portions), log), start)
+        # The files of a derived one are Braid's own, one a micro-batch: what the log holds is needed there no more.
+        clean = {"cleanSource": "delete" if isinstance(source, Derived) else "off"}
+        arriving = _not_before(from_folder(spark.readStream.options(**portions, **clean), log), start)
     inbox = spark.readStream.schema(INBOX_SCHEMA).options(**portions).option("recursiveFileLookup", True)
     return arriving.unionByName(_not_before(from_inbox(inbox.json(log.inbox)), start))
 
@@ -71,7 +72,7 @@ def from_kafka(rows: DataFrame) -> DataFrame:
 def from_folder(reader: "DataStreamReader | DataFrameReader", log: Log) -> DataFrame:
     """The records of all files in a source's folder: as they come, or as they are now, which the reader says."""
     source = log.source
-    folder, pattern = folder_of(source)
+    folder, pattern = folder_of(log)
     kind, schema = ("parquet", source.schema) if source.format == "parquet" else ("binaryFile", FILE_SCHEMA)
     files = reader.format(kind).schema(schema).option("pathGlobFilter", pattern).load(folder)
     return (from_rows if source.format == "parquet" else from_files)(files, source, known(log, folder))
@@ -127,7 +128,7 @@ def from_inbox(rows: DataFrame) -> DataFrame:
 
 def _unpacked(files: DataFrame, source: Source) -> tuple[Column, Column]:
     """What is in files, whether packed or not, and whether one is packed and cannot be unpacked."""
-    if source.files is not None and not source.files.endswith((".gz", "*")):
+    if not str(source.files).endswith((".gz", "*")):
         return F.col("content"), F.lit(False)
     files.sparkSession.udf.registerJavaFunction(UNPACK, "braid.Unpacked", BinaryType())
     packed = F.endswith(F.col("path"), F.lit(".gz"))

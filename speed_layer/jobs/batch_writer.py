@@ -1,4 +1,4 @@
-"""What every exactly-once writer of micro-batches shares: its lock, how it stops, how a refusal reaches a person."""
+"""What every writer of micro-batches shares: its lock, how it stops, how a refusal reaches a person."""
 
 import threading
 import uuid
@@ -29,8 +29,8 @@ class Stopping(Exception):
 
 
 @dataclass(kw_only=True)
-class BatchWriter(ABC):
-    """The only writer of one table. The lock keeps its micro-batches apart from whatever else it commits."""
+class MicroBatches(ABC):
+    """Who is given the micro-batches of one query. The lock keeps them apart from whatever else is done between."""
 
     spark: SparkSession
     checkpoint: Checkpoint
@@ -38,12 +38,6 @@ class BatchWriter(ABC):
     failure: Exception | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
-    in_doubt: bool = False
-    # How many commits to the table were counted so far, and whether each has to be: where no lock keeps others out.
-    turn: int = 0
-    is_fenced: bool = False
-    # The checkpoint that this one takes over from, after that was lost.
-    replaces: str | None = None
 
     def append(self, rows: DataFrame, batch: int) -> None:
         """One micro-batch, for `foreachBatch`."""
@@ -63,7 +57,19 @@ class BatchWriter(ABC):
 
     @abstractmethod
     def write_batch(self, rows: DataFrame, query: str, batch: int, plan: Plan) -> None:
-        """Commits a batch that is not there yet, and only then; the lock is held."""
+        """Writes a batch that is not there yet, and only then; the lock is held."""
+
+
+@dataclass(kw_only=True)
+class BatchWriter(MicroBatches):
+    """The only writer of one table."""
+
+    in_doubt: bool = False
+    # How many commits to the table were counted so far, and whether each has to be: where no lock keeps others out.
+    turn: int = 0
+    is_fenced: bool = False
+    # The checkpoint that this one takes over from, after that was lost.
+    replaces: str | None = None
 
     def is_there(self, last: Batch | None, mine: Batch, table: str, owner: str) -> bool:
         """Whether a batch is in the log or the tail already; one that cannot be told from others is refused."""

@@ -12,7 +12,7 @@ from braid.deploy import store as deployment
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import ENGINE
-from speed_layer.ingest.job import ingest, ingest_jobs
+from speed_layer.ingest.run import ingest, ingest_jobs
 from speed_layer.jobs.job import Job, utc_now
 from speed_layer.jobs.runner import Runner
 from speed_layer.stream.follower import LogFollower

@@ -18,7 +18,7 @@ from braid.lineage.events import LineageJob
 from braid.runtime.logging import Logger
 from braid.runtime.settings import Settings
 from braid.runtime.status import QueryStatus
-from speed_layer.jobs.batch_writer import BatchWriter, Stopping
+from speed_layer.jobs.batch_writer import MicroBatches, Stopping
 
 logger = Logger("jobs")
 
@@ -59,7 +59,7 @@ class Job(ABC):
 
     @property
     @abstractmethod
-    def writer(self) -> BatchWriter | None:
+    def writer(self) -> MicroBatches | None:
         """None before the first start."""
 
     @property

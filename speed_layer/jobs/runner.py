@@ -150,7 +150,7 @@ class Runner:
             name
             for name, one in told.items()
             if (one.kind == "stream" and one.view in pauses.stream)
-            or (one.kind == "ingest" and one.source in pauses.ingest)
+            or (one.kind in ("ingest", "derive") and one.source in pauses.ingest)
         }
         known = {one.name for one in self.resting}
         for name in paused - known:

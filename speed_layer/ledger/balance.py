@@ -11,6 +11,7 @@ from braid.tables.commits import Commit, Positions, commits
 from braid.tables.in_database import version_of
 from speed_layer.ingest.origin import offsets
 from speed_layer.ledger import evidence, log_places
+from speed_layer.ledger.drawn import Violation, drawn_from
 from speed_layer.ledger.evidence import Evidence
 from speed_layer.ledger.log_places import Consumed
 
@@ -38,17 +39,6 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Violation:
-    """Something that must not be, with the range of places where it is."""
-
-    kind: str
-    partition: int
-    first: int
-    last: int
-    says: str
-
-
-@dataclass(frozen=True)
 class Ledger:
     """The books of one source."""
 
@@ -59,13 +49,18 @@ class Ledger:
     batches_uncounted: int
     waiting: int
     requeued: dict[str, int]
+    # Of a derived source: what its events were drawn from, and by whom.
+    derived: dict[str, Any] | None = None
 
     @property
     def balanced(self) -> bool:
         return not self.violations and all(account.balances for account in self.accounts)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"balanced": self.balanced} | asdict(self)
+        told = asdict(self)
+        if self.derived is None:
+            del told["derived"]
+        return {"balanced": self.balanced} | told
 
 
 def take_stock(log: Log) -> Ledger:
@@ -98,15 +93,17 @@ def take_stock(log: Log) -> Ledger:
             "unproven", unproven, "deleted by Kafka since, and a crash took the count of duplicates"
         ),
     ]
+    drawn, broken = drawn_from(log)
     accepted, rejected = counts.get(INBOX_PARTITION, (0, 0))
     return Ledger(
         source=log.source.name,
         accounts=_accounts(counts, consumed, found, unproven),
-        violations=tuple(violations),
+        violations=(*violations, *broken),
         duplicates_counted=newest.duplicates if newest else 0,
         batches_uncounted=uncounted(newest),
         waiting=waiting,
         requeued={"sent": len(sent(log)), "accepted": accepted, "rejected": rejected},
+        derived=drawn,
     )
 
 

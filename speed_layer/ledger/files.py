@@ -64,7 +64,7 @@ class SourceFile:
 def listed(log: Log) -> dict[int, SourceFile]:
     """Number -> file, of a plain folder on this machine with a plain pattern."""
     source = log.source
-    folder, pattern = folder_of(source)
+    folder, pattern = folder_of(log)
     if "://" in folder or set(pattern) & set("[]{}\\^") or source.format not in PLAIN_FORMATS:
         raise DoubtfulError
     # Where it was moved, its files are numbered as they were in the folder that was read first.

@@ -23,7 +23,7 @@ from braid.produce.run import Production, run
 from braid.produce.weblog import Weblog, weblog
 from braid.runtime.settings import Settings
 from braid.tables.commits import newest_commit
-from speed_layer.ingest.job import ingest
+from speed_layer.ingest.run import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.waiting import until

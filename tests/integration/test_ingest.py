@@ -17,7 +17,8 @@ from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.tables.commits import commits, newest_commit
 from braid.tables.maintenance import maintain
-from speed_layer.ingest.job import behind_kafka, ingest
+from speed_layer.ingest.job import behind_kafka
+from speed_layer.ingest.run import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.conftest import free_port
 from tests.ingesting import event, ids, rows, run

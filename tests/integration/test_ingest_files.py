@@ -17,7 +17,7 @@ from braid.errors import BraidError
 from braid.log.table import Log
 from braid.runtime.settings import Settings
 from braid.tables.commits import commits
-from speed_layer.ingest.job import ingest
+from speed_layer.ingest.run import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import recover
 

@@ -13,8 +13,8 @@ from braid.infra.broker import Broker
 from braid.log.table import Log
 from braid.tables.maintenance import maintain
 from speed_layer import recovery
-from speed_layer.ingest.job import ingest
 from speed_layer.ingest.quarantine import requeue
+from speed_layer.ingest.run import ingest
 from speed_layer.ledger.balance import take_stock
 from tests.ingesting import event, ids, recover, run
 from tests.kafka import send

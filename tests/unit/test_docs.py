@@ -117,6 +117,7 @@ def test_every_measure_window_sink_and_expectation_is_documented() -> None:
         "reference/windows.md",
         "reference/sinks.md",
         "reference/alerts.md",
+        "reference/definitions.md",
         "how-to/gate-a-day.md",
     )
     pages = "".join(text_of(DOCS / name) for name in names)

@@ -14,6 +14,7 @@ from braid.cli.options import (
     Day,
     First,
     Last,
+    SourceNames,
     Views,
     a_day,
     asked_days,
@@ -21,6 +22,7 @@ from braid.cli.options import (
     moment,
     progress,
     short,
+    sources_of,
 )
 from braid.cli.output import Json, console, failed, print_json, print_table
 from braid.errors import CheckFailed
@@ -95,6 +97,24 @@ def run(
     with progress() as watch:
         results = compute(lambda: _spark(settings), settings, views, asked, watch=watch)
     show_results(results, json)
+
+
+@batch.command()
+def correct(names: SourceNames = None, json: Json = False) -> None:
+    """Hand to ingest what the streams of derived sources missed, computed from the logs of their inputs, whole.
+
+    `braid batch run` does the same for the sources of its views before it computes their days.
+
+    Example: `braid batch correct clicked`
+    """
+    from batch_layer.derived import correct as hand_in
+
+    settings = current_settings()
+    added = hand_in(lambda: _spark(settings), settings, sources_of(settings, names))
+    if json:
+        print_json({"added": added})
+    else:
+        console.print(f"events that streams had missed: {added}; `braid ingest` takes them from the inbox.")
 
 
 @batch.command()

@@ -8,6 +8,7 @@ import typer
 
 from braid.cli.options import Cut, Day, First, Last, asked_days, lambda_views, moment, require_writable, short
 from braid.cli.output import Json, console, failed, print_json, print_table
+from braid.cli.serving.compare_derived import compare_derived, derived_source
 from braid.define.durations import percent
 from braid.define.loading import load_definitions
 from braid.define.view import View
@@ -25,7 +26,10 @@ BATCH, ACTIVE = "batch", "active"
 
 
 def compare(
-    view: Annotated[str | None, typer.Argument(help="The view; all lambda views when none is given.")] = None,
+    view: Annotated[
+        str | None,
+        typer.Argument(help="A view, or a derived source; all lambda views when none is given."),
+    ] = None,
     against: Annotated[
         str,
         typer.Option(
@@ -64,21 +68,27 @@ def compare(
     lost on the same events. Every comparison is kept. Exit code 1 when a difference has no explanation (the smallest
     example is printed with its offsets) or a number is further off than the view's `accuracy` allows.
 
+    Of a derived source: what its stream has drawn beside what batch draws from its inputs' logs, and what was too late.
+    Exit code 1 if the log has an event that batch does not draw.
+
     With `--against active` or a version's number, two versions are compared group by group at the same cut. Exit code
     1 if they differ.
 
     Example: `braid compare page_traffic --from 2026-03-01 --to 2026-03-07 --html report.html`
     """
     settings = current_settings()
+    only_batch = {
+        "--day": day,
+        "--from": first,
+        "--to": last,
+        "--cut": cut,
+        "--arrival": arrival,
+        "--html": html,
+    }
+    if (join := derived_source(settings, view)) is not None:
+        compare_derived(settings, join, only_batch | {"--history": history, "--version": number}, json)
+        return
     if against != BATCH:
-        only_batch = {
-            "--day": day,
-            "--from": first,
-            "--to": last,
-            "--cut": cut,
-            "--arrival": arrival,
-            "--html": html,
-        }
         _require_two_versions(view, against, only_batch | {"--history": history})
         assert view is not None
         _compare_versions(settings, view, against, number, json)

@@ -85,11 +85,24 @@ def ledger(name: SourceName, json: Json = False) -> None:
         print_values(f"ledger of {name}", books.accounts)
         requeued = ", ".join(f"{count} {what}" for what, count in books.requeued.items())
         console.print(f"waiting to be read: {books.waiting}; requeued: {requeued}", highlight=False)
+        if books.derived is not None:
+            print_table("drawn from its inputs", ("what", "value"), _drawn(books.derived))
         print_values("violations", books.violations[:20])
     if not books.balanced:
         raise failed(json, f"the ledger of {name} does not balance: see the ranges above.")
     if not json:
         console.print("[green]balanced[/]: nothing lost, nothing twice")
+
+
+def _drawn(derived: dict[str, Any]) -> list[tuple[str, str]]:
+    told = {
+        "by the stream": derived["events"],
+        "by batch, which the stream had missed": derived["added"],
+        "inputs that came too late for the stream": derived["late"],
+        "batches whose late inputs a crash left uncounted": derived["uncounted"],
+        **{f"commit of {name} to be read next": at["version"] for name, at in derived["inputs"].items()},
+    }
+    return [(what, f"{value:,}") for what, value in told.items()]
 
 
 @quarantine.command()

@@ -10,6 +10,7 @@ from braid.cli.batch.board import show_results
 from braid.cli.health import Health, seen
 from braid.cli.options import Once, SourceNames, ViewNames, progress, sources_of
 from braid.cli.output import Json, console, print_json, print_values
+from braid.define.derived.base import with_inputs
 from braid.define.durations import parse_duration
 from braid.define.loading import load_definitions
 from braid.deploy.store import Pausable, set_pause
@@ -37,7 +38,7 @@ def ingest(
     if was_paused_or_resumed("ingest", names, definitions.source):
         return
     from braid.runtime.spark import spark_session
-    from speed_layer.ingest.job import ingest as run
+    from speed_layer.ingest.run import ingest as run
 
     settings = current_settings()
     sources = sources_of(settings, names)
@@ -70,11 +71,7 @@ def stream(
     settings = current_settings()
     definitions = load_definitions(settings.definitions)
     views = [definitions.view(name) for name in names] if names else list(definitions.views.values())
-    sources = (
-        list({view.source.name: view.source for view in views}.values())
-        if names
-        else list(definitions.sources.values())
-    )
+    sources = with_inputs(view.source for view in views) if names else list(definitions.sources.values())
     with stop_on_signals() as stop, seen(settings, health):
         run(
             spark_session(settings, "braid stream"),
@@ -162,7 +159,8 @@ def run(once: Once = False, json: Json = False) -> None:
     """Bring everything up to date with one start of Spark: ingest what is there, stream it, compute the days due.
 
     The same as `braid ingest --once`, `braid stream --once` and `braid batch run`, one after the other, in the time of
-    about one of them. A day that a gate holds is exit code 1. It may be killed at any moment and started again.
+    about one of them. What the streams of derived sources missed is added, and streamed too. A day that a gate holds is
+    exit code 1. It may be killed at any moment and started again.
 
     Example: `braid run --once`
     """
@@ -170,6 +168,7 @@ def run(once: Once = False, json: Json = False) -> None:
         raise BraidError(
             "`braid run` ends when everything is up to date: write `braid run --once`. `braid up` runs for good."
         )
+    from batch_layer.derived import correct
     from batch_layer.plan import lambda_views
     from batch_layer.run import run as compute
     from batch_layer.tasks import Asked
@@ -180,8 +179,12 @@ def run(once: Once = False, json: Json = False) -> None:
     definitions = load_definitions(settings.definitions)
     views = list(definitions.views.values())
     spark = spark_session(settings, "braid run")
+    sources = list(definitions.sources.values())
     with stop_on_signals() as stop:
-        stream(spark, views, settings, sources=list(definitions.sources.values()), once=True, stop=stop)
+        stream(spark, views, settings, sources=sources, once=True, stop=stop)
+        # What is added to a source may be missing in one that is derived from it.
+        while not stop.is_set() and correct(lambda: spark, settings, sources):
+            stream(spark, views, settings, sources=sources, once=True, stop=stop)
         if stop.is_set():
             raise typer.Exit(130)
     with progress() as watch:
