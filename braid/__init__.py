@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from braid.define.alerts import Alert, message, webhook
 from braid.define.derived.join import Join
+from braid.define.derived.process import Process
 from braid.define.expectations import (
     AddsUp,
     Arrived,
@@ -61,6 +62,7 @@ __all__ = [
     "KeysPresent",
     "Lookup",
     "NotNegative",
+    "Process",
     "Quarantined",
     "Source",
     "View",

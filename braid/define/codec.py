@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from braid.define.derived.join import JoinedSource
+from braid.define.derived.process import ProcessedSource
 from braid.define.lookup import Lookup
 from braid.define.names import FrozenMap
 from braid.define.source import Source
@@ -23,7 +24,7 @@ from braid.measures.moments import StdDev
 _CLASSES: Mapping[str, type[Any]] = {
     known.__name__: known
     for known in (
-        View, Source, JoinedSource, Lookup, Fixed, Session, AllTime,
+        View, Source, JoinedSource, ProcessedSource, Lookup, Fixed, Session, AllTime,
         Count, Sum, Mean, Min, Max, StdDev, ApproxDistinct, Quantile,
     )
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """A derived source: one whose events Braid makes from the events of other sources."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -38,9 +38,14 @@ class Derived(Source):
         super().__post_init__()
 
     @property
+    def sides(self) -> Mapping[str, Source]:
+        """Each input by what it is here, such as `left`."""
+        raise NotImplementedError
+
+    @property
     def inputs(self) -> tuple[Source, ...]:
         """The sources whose logs it is computed from."""
-        raise NotImplementedError
+        return tuple(self.sides.values())
 
     @property
     def identity(self) -> str:

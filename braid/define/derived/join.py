@@ -80,8 +80,8 @@ class JoinedSource(Derived):
         super().__post_init__()
 
     @property
-    def inputs(self) -> tuple[Source, ...]:
-        return self.left, self.right
+    def sides(self) -> Mapping[str, Source]:
+        return {side: getattr(self, side) for side in SIDES}
 
     @property
     def timed(self) -> Source:
